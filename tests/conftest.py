@@ -269,7 +269,8 @@ def _is_below_parts(path: Path) -> bool:
 def _needs_parts(path: Path) -> bool:
     """Check whether a test file needs the optional parts.
 
-    It does if it is in ``TESTS_OF_CONNECTIONS``, or if it is a core test that mentions parts.
+    The parts are needed by the files in ``TESTS_OF_CONNECTIONS``, and by core tests that mention
+    parts.
     """
     file = path.relative_to(REPO / "tests")
     names = r"\b(parts|part_table|seam)\b"

@@ -65,7 +65,7 @@ class RealSession:
 
     @property
     def has_talk(self) -> bool:
-        """Check whether the live chain contains messages, because some files of the corpus have none."""
+        """Check whether the live chain contains messages. In some files of the corpus, it has none."""
         return any(node.is_message for node in self.transcript.chain)
 
     def copy_to(self, folder: Path) -> Path:

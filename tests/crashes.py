@@ -101,7 +101,7 @@ def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
 
 
 def limit_file_size(limit: int) -> None:
-    """Limit each file that this process writes to ``limit`` bytes. This has the effect of a full disk."""
+    """Keep this process from making a file larger than ``limit`` bytes, as if the disk were full."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 

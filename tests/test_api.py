@@ -172,7 +172,7 @@ def test_trim_writes_a_child_only_if_it_pays_off(config_home: ConfigHome) -> Non
 def searchable_sessions(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[Path]:
-    """Write three sessions: one with a sub-agent, its child, and one in another project."""
+    """Write three sessions: one with a sub-agent, a continuation of that one, and one in another project."""
     monkeypatch.chdir(tmp_path)
     folder, elsewhere = config_home.project(str(tmp_path)), config_home.project(CWD)
     paths = [(elsewhere if n == 3 else folder) / f"{session_id(n)}.jsonl" for n in (1, 2, 3)]

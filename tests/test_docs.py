@@ -186,7 +186,7 @@ DEFINITION_PATTERN = re.compile(
 def is_span_valid(span: str) -> bool:
     """Check whether the file, module or name in backticks exists.
 
-    Returns True for an ordinary word too, because it names none of these.
+    An ordinary word, which names none of them, is valid too.
     """
     name = span.split(maxsplit=1)[0].rstrip("/")
     if not re.fullmatch(r"\w[\w./*-]*", name) or re.fullmatch(r"[a-z-]+", name):
@@ -301,7 +301,7 @@ def is_valid_command(words: list[str]) -> bool:
 
 
 def is_any_part_missing() -> bool:
-    """Check whether an optional part is missing, because the part's commands cannot be checked then."""
+    """Check whether an optional part is missing. The commands of a missing part cannot be checked."""
     return not all(seam.is_installed(part) for part in PART_NAMES)
 
 

@@ -54,5 +54,5 @@ def test_the_home_does_not_exist_by_default() -> None:
 
 
 def test_the_engine_uses_the_home_of_the_test(config_home: ConfigHome) -> None:
-    """The engine uses the home of the fixture ``config_home``, whether or not a caller passes its paths."""
+    """The engine uses the home of the fixture ``config_home`` even if the caller passes no paths."""
     assert paths.Where().config == config_home.where.config == str(config_home.config)

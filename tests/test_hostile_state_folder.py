@@ -300,9 +300,9 @@ def test_new_folders_are_private(config_home: ConfigHome) -> None:
 
 
 def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
-    """``doctor`` reports links, pipes, and files that others can read or write, each with a command.
+    """``doctor`` reports links, pipes, and files that others can read or write.
 
-    It never reports files that the plugin has written.
+    For each of them, it suggests a command. It never reports files that the plugin has written.
     """
     write_session(config_home.project(), SESSION, conversation(3))
     for act in STATE_WRITER_FUNCTIONS.values():

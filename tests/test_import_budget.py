@@ -132,7 +132,7 @@ def assert_transcript_imports(config_home: ConfigHome, prompt: str) -> None:
 
 
 def test_the_search_trigger_imports_only_the_index_and_orjson(config_home: ConfigHome) -> None:
-    """``>search`` imports only the index and orjson, but not multiprocessing."""
+    """``>search`` imports orjson and the index, but no other slow module, for example multiprocessing."""
     found = list_modules_of_prompt(config_home, ">search prompt")
     assert {"orjson", *INDEX_MODULES} <= found
     assert found.isdisjoint(
@@ -339,7 +339,7 @@ def test_the_help_of_a_verb_loads_only_its_declaration(config_home: ConfigHome) 
 
 
 def test_help_loads_no_verb(config_home: ConfigHome) -> None:
-    """The general help imports no verb."""
+    """The general help of the command line imports no verb."""
     found = loaded_modules(config_home, "cli", None, "--help")
     assert {name for name in found if name.startswith("resume_hooks.cli.")} <= {
         "resume_hooks.cli.main",

@@ -60,7 +60,7 @@ REPEATED_TEXTS = (
 )  # fmt: skip
 """Beginnings of texts that the plugin's regular expressions match.
 
-If a text repeats such a beginning many times, an expression is slow if it searches from each
+In a text that repeats such a beginning many times, an expression is slow if it searches from each
 beginning to the end of the text.
 """
 

@@ -48,12 +48,12 @@ MODULE_PATHS = [
 PROGRAM_PATHS = [
     path for folder in ("tools", "benchmarks") for path in sorted((REPO / folder).rglob("*.py"))
 ]
-"""The programs in the repository. Names in them follow the same rules."""
+"""The programs in the repository. Names in them follow the same rules as names in the package."""
 
 TEST_PATHS = sorted((REPO / "tests").rglob("*.py"))
 
 DOCUMENTED_MODULE_PATTERN = re.compile(r"schema|forms\.py")
-"""Modules whose fields are part of the documented JSON."""
+"""Matches the paths of modules whose fields are part of the documented JSON."""
 
 CLIENT_MODULES = sorted((REPO / "hooks").rglob("*.mjs"))
 
@@ -118,7 +118,7 @@ def find_field_names(tree: ast.AST) -> Iterator[str]:
     "path", [*MODULE_PATHS, *PROGRAM_PATHS], ids=lambda path: str(path.relative_to(REPO))
 )
 def test_a_name_includes_its_object(path: Path) -> None:
-    """A function, constant or module is not named with only a participle, nor a function with only a noun."""
+    """No function, constant or module is named with only a participle, and no function with only a noun."""
     assert path.stem.strip("_") not in PARTICIPLES
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names = [*(node.name for node in find_functions(tree)), *find_constant_names(tree)]
@@ -128,7 +128,7 @@ def test_a_name_includes_its_object(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULE_PATHS, ids=lambda path: str(path.relative_to(REPO)))
 def test_a_field_names_its_content(path: Path) -> None:
-    """No field has one of the vague names."""
+    """No field has one of the names in ``VAGUE_FIELDS``."""
     if DOCUMENTED_MODULE_PATTERN.search(str(path.relative_to(REPO))):
         return
     tree = ast.parse(path.read_text(encoding="utf-8"))

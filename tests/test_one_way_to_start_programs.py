@@ -34,8 +34,8 @@ ALLOWED_CALLS = {
     # This module forks the engine itself.
     "src/resume_hooks/search/index/read_transcript.py": {"multiprocessing.get_context"},
 }
-"""Files other than ``system.programs`` that may call some of these functions, with the functions.
-"""
+"""The calls that are allowed in files other than ``system.programs``. The keys are the files'
+paths."""
 
 
 def remove_annotations(tree: ast.AST) -> ast.AST:
@@ -92,7 +92,7 @@ def test_python_starts_programs_in_one_place(path: Path) -> None:
     ],
 )
 def test_the_check_finds_forbidden_launches_in_python(source: str) -> None:
-    """The check finds each of these examples, which start a program in a forbidden way."""
+    """The check finds Python code that starts a program in a forbidden way."""
     assert any(FORBIDDEN_CALL_PATTERN.fullmatch(name) for name in dotted_names(source))
 
 
@@ -162,7 +162,7 @@ def test_scripts_start_programs_only_in_isolation(path: Path) -> None:
     ],
 )
 def test_the_check_finds_forbidden_launches_in_a_script(line: str) -> None:
-    """The check finds each of these lines, which start a program in a forbidden way."""
+    """The check finds a line of a script that starts a program in a forbidden way."""
     assert lines_with_forbidden_launches(line)
 
 

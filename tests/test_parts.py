@@ -96,7 +96,7 @@ def test_each_folder_is_a_part() -> None:
 def test_each_listed_test_file_exists() -> None:
     """Every test file that conftest.py lists exists, unless it belongs to a missing part.
 
-    If a name in the list were wrong, the test would never run.
+    If a name in the list were wrong, the tests in the file would never run.
     """
     named = (Path(name) for name in conftest.TESTS_OF_CONNECTIONS | conftest.TESTS_WITHOUT_PARTS)
     here = (
@@ -126,7 +126,7 @@ def test_the_verb_of_a_missing_part_is_an_error(
 ) -> None:
     """If a part is missing, its verb raises an error that names the part.
 
-    The part's answers and verbs are left out.
+    The part's answers and the names of its verbs are not listed.
     """
     monkeypatch.setattr(seam, "PARTS_FOLDER", str(tmp_path))
     verb, (part, _, _) = next(iter(part_table.VERBS.items()))

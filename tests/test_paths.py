@@ -108,7 +108,7 @@ def test_an_invalid_path_has_a_key() -> None:
 
 
 def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None:
-    """For a long path, a folder is found by a dash and the 200 characters before it.
+    """The folder of a long path is found by the first 200 characters of its key and the dash after them.
 
     The hash after the dash is different in different clients.
     """
@@ -165,7 +165,7 @@ def test_a_long_key_without_a_folder_ends_with_the_engines_hash(config_home: Con
     ],
 )
 def test_a_variable_overrides_the_home_folder(environ: dict[str, str], expected: str) -> None:
-    """CLAUDE_CONFIG_DIR overrides ``~/.claude``, after its conversion to Unicode NFC, as in the client.
+    """CLAUDE_CONFIG_DIR, converted to Unicode NFC as in the client, overrides ``~/.claude``.
 
     RESUME_HOOKS_HOME overrides the state folder if it is an absolute path.
     """

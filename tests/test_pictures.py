@@ -172,7 +172,7 @@ def test_cells_of_a_screen_are_drawn_as_svg() -> None:
 
 
 def test_screens_are_animated_in_turn() -> None:
-    """An animated picture shows its screens one after the other.
+    """An animated picture shows its screens one after another.
 
     Without animation, only the second screen is visible.
     """

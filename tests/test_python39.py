@@ -58,13 +58,13 @@ EARLY_FILE_PATHS = [
 
 @pytest.mark.parametrize("path", EARLY_FILE_PATHS, ids=lambda path: str(path.relative_to(REPO)))
 def test_the_syntax_is_valid_in_python_3_9(path: Path) -> None:
-    """The files contain no syntax that is missing in Python 3.9, such as ``match``."""
+    """Code that runs before the engine is installed has no syntax that is missing in Python 3.9."""
     ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
 @pytest.mark.parametrize("module", EARLY_MODULE_NAMES)
 def test_each_module_loads_in_python_3_9(module: str) -> None:
-    """Python 3.9 can import each of the modules without any package."""
+    """Python 3.9 can import each module that is used before the engine is installed."""
     python, folder = python39_path(), str(SOURCE_FOLDER.parent)
     name = f"resume_hooks.{module}".removesuffix(".__init__")
     script = f"import sys; sys.path.insert(0, {folder!r}); import {name}; assert sys.version_info < (3, 10)"
@@ -75,7 +75,7 @@ def test_each_module_loads_in_python_3_9(module: str) -> None:
 
 
 def test_imported_modules_are_in_the_list() -> None:
-    """Every module that these files import is in the list too, or is one of the exceptions."""
+    """Every module that a listed module imports is listed too, or is one of the exceptions."""
     missing = set()
     for path in EARLY_FILE_PATHS:
         if path.stem == "questions":  # This module imports types, but only for mypy.

@@ -126,7 +126,7 @@ def test_the_client_would_create_the_tag(
 ) -> None:
     """The client's own command would create the release's tag.
 
-    This command checks that the manifests agree and that all files are committed.
+    The client's command also checks that the manifests agree and that all files are committed.
     """
     clone = clone_repository(tmp_path / "clone")
     commit = (

@@ -318,7 +318,7 @@ def test_a_session_restored_from_the_trash_is_linked_again(config_home: ConfigHo
 def test_moving_a_session_does_not_archive_it(config_home: ConfigHome) -> None:
     """A session that moved to another project is linked there and not archived.
 
-    A session that moved elsewhere is archived after its new file is deleted.
+    A session that moved out of the projects' folders is archived after the moved file is deleted.
     """
     found, other = write_session_with_files(config_home), write_session_with_files(config_home, 2)
     check_links(config_home)
@@ -530,7 +530,7 @@ def test_a_verb_archives_a_session_that_was_just_deleted(config_home: ConfigHome
 
 
 def test_a_check_stops_at_its_time_limit(config_home: ConfigHome) -> None:
-    """A check without time links nothing, and the next check links all files."""
+    """A check whose time is over links nothing, and the next check links all files."""
     write_session_with_files(config_home)
     link_sessions.link_all_sessions(config_home.where, always_over_time_limit)
     assert link_counts(config_home) == {}
@@ -583,9 +583,10 @@ def test_existing_links_stay_if_no_more_can_be_made(
 def test_a_check_killed_at_any_step_loses_no_content(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """After a check is killed at any step, each content is in the client's file, a link or the vault.
+    """After a check is killed at any step, no content of a file is lost.
 
-    The next check completes the work.
+    Each content is in the client's file, in a linked file or in the vault. The next check completes
+    the work.
     """
     start = config_home.root / "start"
     gone, replaced, parted = (write_session_with_files(config_home, number) for number in (1, 2, 3))

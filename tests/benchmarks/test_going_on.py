@@ -112,7 +112,7 @@ def test_an_item_named_by_a_placeholder_is_near() -> None:
 def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
     """A row of the table has the median of the tokens and the shares of found items by kind.
 
-    A cell is empty if the way did not run or if no item of the kind is labelled.
+    A cell is empty if nothing was measured or if no item of the kind is labelled.
     """
     sums = WaySums()
     sums.add(
@@ -161,7 +161,7 @@ def test_a_stored_summary_of_a_model_is_measured(
 ) -> None:
     """A stored summary of a model is measured together with the opening that follows it.
 
-    Without a stored summary, this way has no numbers.
+    Without a stored summary, a continuation from a model's summary is not measured.
     """
     (tmp_path / MODEL_WAYS[0]).mkdir()
     (tmp_path / MODEL_WAYS[0] / f"{SESSION}.md").write_text("The fix is in `src/nowhere.py`.\n")
@@ -175,7 +175,7 @@ def test_a_stored_summary_of_a_model_is_measured(
 
 
 def test_a_compaction_is_measured_only_on_earlier_items(tmp_path: Path) -> None:
-    """For a compaction, only those items are measured that were said before it."""
+    """A compaction is measured only on what was said before it."""
     before = [
         user("never touch the vendored folder", uuid="u1"),
         assistant("The port is 6543, as the tests show.", uuid="a1", parent="u1", ts=1),
@@ -224,9 +224,9 @@ def test_a_planted_fact_remains_if_a_sentence_has_it() -> None:
 
 
 def test_a_real_session_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a real session, a trim saves tokens, and a larger handoff keeps at least as much.
+    """In a real session, a trim saves tokens, and a larger handoff keeps at least as many items.
 
-    The number of kept items does not fall from 900 tokens to 12k and 24k.
+    The handoffs have 900 tokens, 12k and 24k.
     """
     monkeypatch.delenv("BENCH_PEER", raising=False)
     found = read_items("tune")

@@ -202,7 +202,7 @@ def test_an_answer_is_ranked_by_turn_and_by_session() -> None:
 
 
 def test_a_copy_of_an_answer_counts_as_right(small_corpus: Path) -> None:
-    """A record with the same id in another session also counts as right."""
+    """A record with the same id as the expected answer counts as right in another session, too."""
     with open(small_corpus / SECOND_FILE, "ab") as stream:
         stream.write(orjson.dumps(assistant("Teapots never leak.", uuid="e")) + b"\n")
     assert find_right_places(Question("q", "natural", "?", ((FIRST_FILE, 4),), "tune")) == {
@@ -269,7 +269,7 @@ def test_a_long_turn_is_one_hit_of_the_naive_baseline(small_corpus: Path) -> Non
 
 @pytest.mark.usefixtures("small_corpus")
 def test_the_naive_baseline_joins_or_fuses_wordings() -> None:
-    """The baseline joins several wordings into one query. Another one fuses the rankings of the wordings."""
+    """One baseline joins several wordings into one query. Another baseline fuses their rankings."""
     naive = Naive()
     wordings = ["kettle", "leaks", "limescale"]
     assert naive.search(wordings, MAX_HITS).hits[0] == Place(FIRST_FILE, 1)
@@ -280,7 +280,10 @@ def test_the_naive_baseline_joins_or_fuses_wordings() -> None:
 
 
 def answer_with_ranks(session: int, turn: int, *strengths: str) -> JudgedAnswer:
-    """Return an answer with these ranks, and with hits of these strengths."""
+    """Return an answer whose right session and right turn have the given ranks.
+
+    The answer has one hit for each of ``strengths``.
+    """
     hits = [Place(FIRST_FILE, number) for number in range(1, len(strengths) + 1)]
     question = Question("q", "natural", "?", (), "tune")
     return JudgedAnswer(

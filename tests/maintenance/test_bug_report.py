@@ -161,7 +161,7 @@ def test_the_report_has_the_necessary_facts(home_with_private_texts: Path) -> No
 
 
 def test_only_known_findings_have_a_detail(home_with_private_texts: Path) -> None:
-    """Of a finding that it does not know, a bug report has only the code and the level."""
+    """If a bug report does not know a finding, it contains only the finding's code and level."""
     own = Finding("new thing", "note", PRIVATE_TEXTS["path"], "", "new-thing")
     found = bug_report.make_bug_report([own], str(home_with_private_texts), Where())["findings"]
     assert found == [{"code": "new-thing", "level": "note", "detail": ""}]
@@ -203,7 +203,7 @@ def test_paths_and_names_are_anonymized(
 
 
 def test_default_settings_are_omitted(config_home: ConfigHome) -> None:
-    """A bug report lists only changed settings, with their numbers."""
+    """A bug report lists only changed settings. Numbers are included unchanged."""
     store_setting("notice_percent", "7", config_home.where)
     found = bug_report.make_bug_report([], str(config_home.root), config_home.where)["settings"]
     assert found == [{"key": "notice_percent", "value": 7, "source": "file"}]

@@ -102,7 +102,7 @@ def test_doctor_checks_the_plugin(cwd: Path, client_config: Path) -> None:
 
 
 def test_a_plugin_of_another_version_is_found(cwd: Path, client_config: Path) -> None:
-    """A plugin of another version that the client still loads is reported, with ``install`` as remedy."""
+    """If the client still loads another version of the plugin, ``doctor`` suggests running ``install``."""
     write_json(
         client_config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}}
     )
@@ -227,7 +227,7 @@ def test_an_impossible_state_folder_is_found(cwd: Path, monkeypatch: pytest.Monk
 def test_a_full_disk_is_found(
     cwd: Path, client_config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a full disk, the finding has the free space, and says what resume-hooks can no longer store.
+    """On a full disk, the finding states the free space and what resume-hooks can no longer store.
 
     The finding is the same if the state folder is missing.
     """

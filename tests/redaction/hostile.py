@@ -1,4 +1,4 @@
-"""Texts that could take much time: repetitions of the beginning of each rule's match."""
+"""Texts whose search could take much time: each repeats the beginning of a rule's match."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ LINE_BEGINNINGS = [
 
 
 def hostile_texts(size: int) -> Iterator[str]:
-    """Yield texts of about ``size`` characters, each of which repeats one beginning."""
+    """Yield texts of about ``size`` characters. Each text repeats the beginning of one rule's match."""
     for unit in (
         *(f" {each}" for each in BEGINNINGS_AFTER_SPACE),
         *BEGINNINGS_WITHOUT_SPACE,

@@ -49,7 +49,7 @@ def test_a_known_value_is_removed_in_every_form(text: str) -> None:
 
 
 def test_a_value_is_removed_without_its_invisible_characters() -> None:
-    """A secret that was found with invisible characters in it is removed without them, too."""
+    """A secret that was found with invisible characters in it is also removed where it has none."""
     redactor = Redactor(["password: xho9\u200byp\u2060jaxtbw"])
     assert (
         redactor.redact(f"the value {KNOWN_PASSWORD} is old")
@@ -168,7 +168,7 @@ def test_offsets_count_characters() -> None:
 def test_a_token_in_a_folder_name_is_removed() -> None:
     """A token in the name of a record's folder is removed from the whole record.
 
-    The other text contains only the end of the token, which no rule finds.
+    The record's message contains only the end of the token, which no rule finds.
     """
     token = "glpat-Ab3dE7gH1jK9mN2pQ4rS"
     line = json.dumps(

@@ -45,12 +45,12 @@ def clean_functions() -> list[CleanText]:
 
 NEIGHBOR_CHARACTERS = "…—“”•→·\u00a0\u2028漢。🔑é\u0301"
 PASSWORD_CHARACTERS = "é\u0301"
-"""Letters and accents belong to a password, so they are not its neighbors."""
+"""Neighbors that are not tried if the secret may contain them, as a password may."""
 
 ESCAPE_CHARACTER = "\x1b"
-"""Together with the space after it, this character is a control sequence, which a terminal hides.
+"""A terminal hides this character together with the space after it.
 
-The text before it then touches the secret.
+The text before the character then touches the secret.
 """
 
 

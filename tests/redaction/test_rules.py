@@ -42,7 +42,7 @@ HOSTILE_BYTE_TEXTS = [
 
 
 def test_the_data_names_its_origin_and_licence() -> None:
-    """``rules.json`` names the version and the licence of the rules that it took over."""
+    """``rules.json`` names the version and the licence of the rules that were copied from another project."""
     with open(RULES_FILE, encoding="utf-8") as stream:
         data = json.load(stream)
     assert data["origin"]["licence"].startswith("MIT License")

@@ -311,7 +311,7 @@ def test_offsets_of_secrets_are_in_characters() -> None:
 
 
 def test_lone_surrogates_are_kept() -> None:
-    """A text with lone surrogates, which UTF-8 can't encode, keeps them."""
+    """Lone surrogates, which UTF-8 can't encode, are kept in a text."""
     assert redact(f"\ud83d {GITHUB_TOKEN} \udc00") == (
         "\ud83d [secret removed: github-pat] \udc00",
         find_secrets(f"x {GITHUB_TOKEN}"),

@@ -83,7 +83,7 @@ REASONS_BY_CASE = {
     "a duplicate uuid: the last record wins": CUT_AT_PARENT_REASON,
     "parents after their children": CUT_AT_PARENT_REASON,
 }
-"""The names of cases in which the SDK's fork differs, with the reason."""
+"""Maps the name of each case in which the SDK's fork differs from ours to the reason."""
 
 
 def uuids_of_fork_messages(path: str) -> list[str]:
@@ -133,7 +133,7 @@ def test_every_difference_names_an_existing_case() -> None:
 def reason_for_difference(
     path: Path, transcript: Transcript, our_uuids: list[str], sdk_uuids: list[str]
 ) -> str:
-    """Return the reason why the SDK's fork of a real session differs, or "" if it is unknown."""
+    """Return the reason why the SDK's fork of a real session differs from ours, or "" if it is unknown."""
     text = path.read_text(encoding="utf-8", errors="replace")
     row = linearize_chain(transcript.chain)
     if len(text.splitlines()) != len(text.rstrip("\n").split("\n")):
@@ -159,7 +159,7 @@ def is_blank(transcript: Transcript, number: int) -> bool:
 
 
 def test_forks_of_every_real_session_agree(config_home: ConfigHome) -> None:
-    """Forks of all real sessions agree, or differ for a known reason."""
+    """For every real session, our fork and the SDK's fork agree, or differ for a known reason."""
     corpus()
     found: Counter[str] = Counter()
     project = config_home.project()
@@ -211,7 +211,7 @@ def test_cut_forks_agree(config_home: ConfigHome, number: int) -> None:
 
 
 def test_unlike_ours_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
-    """The SDK gives the copied messages new uuids. We keep them, so that file snapshots still match.
+    """The SDK gives the copied messages new uuids. We keep the uuids, so that file snapshots still match.
 
     The client's ``--fork-session`` also keeps the uuids.
     """
@@ -226,7 +226,7 @@ def test_unlike_ours_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
 
 
 def test_unlike_ours_the_sdk_copies_no_snapshots(config_home: ConfigHome) -> None:
-    """The SDK's fork has no file snapshots, so files cannot be rewound in it. Ours has them."""
+    """The SDK's fork has no file snapshots, so no file can be rewound in it. Our fork has the snapshots."""
     snapshot = {
         "type": "file-history-snapshot",
         "messageId": uuid_of_text(1),

@@ -55,9 +55,9 @@ class Listings(NamedTuple):
 
 @pytest.fixture(scope="module")
 def listings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listings]:
-    """Return both lists of the whole corpus, with each file in the folder of its project.
+    """Return our list and the SDK's list of the whole corpus.
 
-    A file whose name is not an id gets one.
+    Each file is in the folder of its project. A file whose name is not an id is renamed to an id.
     """
     corpus()
     config = tmp_path_factory.mktemp("listed") / ".claude"
@@ -88,7 +88,7 @@ def listings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listings]:
 
 
 def test_shared_sessions_have_the_same_order_in_both_lists(listings: Listings) -> None:
-    """Sessions that are in both lists are in the same order, newest first."""
+    """Sessions that are in both our list and the SDK's list are in the same order, newest first."""
     assert len(listings.pairs_of_rows) > 70
     assert [own for own in listings.sdk if own in listings.ours] == [
         own for own in listings.ours if own in listings.sdk
@@ -96,7 +96,7 @@ def test_shared_sessions_have_the_same_order_in_both_lists(listings: Listings) -
 
 
 def test_both_lists_have_the_same_details(listings: Listings) -> None:
-    """Both lists have the same tag, branch, folder, size and time for a session.
+    """Our list and the SDK's list have the same tag, branch, folder, size and time for a session.
 
     The SDK's branch ``HEAD`` is empty in our list.
     """
@@ -110,7 +110,10 @@ def test_both_lists_have_the_same_details(listings: Listings) -> None:
 
 
 def test_both_lists_have_the_same_titles(listings: Listings) -> None:
-    """A title from the user or the client is the same in both lists, but ours has at most 80 characters."""
+    """A title from the user or the client is the same in the SDK's list and in ours.
+
+    In our list, a title has at most 80 characters.
+    """
     titled = [
         (info.custom_title, row.title) for info, row in listings.pairs_of_rows if info.custom_title
     ]
@@ -134,7 +137,7 @@ def test_both_list_the_same_pages(listings: Listings, limit: int, offset: int) -
 
 
 def test_both_lists_have_the_same_sessions_of_each_folder(listings: Listings) -> None:
-    """For each folder, both lists have the same sessions, namely those that started in the folder."""
+    """For each folder, our list and the SDK's list have the same sessions: those that started in it."""
     folders = {row.folder for row in listings.ours.values() if row.folder}
     assert len(folders) > 10
     for folder in folders:

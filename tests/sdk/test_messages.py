@@ -2,7 +2,7 @@
 
 Each difference has a reason. The real client decides which side is right:
 ``tests/transcripts/test_chain_in_client.py`` resumes every case of ``chain_cases`` with it. Where
-the SDK differs, it shows another conversation than a resumed client sends.
+the SDK differs, the conversation that it shows is not the one that a resumed client sends.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def uuids_of_our_messages(transcript: Transcript) -> list[str]:
 
 @pytest.mark.parametrize("case", CHAIN_CASES, ids=lambda case: case.name)
 def test_conversations_of_each_case_agree(project: Path, case: Case) -> None:
-    """The SDK shows the same conversation for each small transcript, or differs as the table says."""
+    """For each small transcript, the SDK shows the same conversation as we do, or a listed difference."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(case.records))
     own = uuids_of_our_messages(scan_transcript(str(path)))
@@ -141,7 +141,7 @@ def test_each_difference_names_an_existing_case() -> None:
 
 
 def _reason_for_difference(transcript: Transcript, own: list[str], told: list[str]) -> str:
-    """Return the reason why the SDK shows other messages of a real session, or "" if it is unknown."""
+    """Return the reason why the SDK's messages of a real session differ from ours, or "" if it is unknown."""
     kept = {
         uuid
         for node in transcript.chain
@@ -162,7 +162,10 @@ def _reason_for_difference(transcript: Transcript, own: list[str], told: list[st
 
 
 def test_messages_of_every_real_session_agree(project: Path) -> None:
-    """The SDK shows the same messages and slices for every real session, with a few known exceptions."""
+    """For every real session, the SDK shows the same messages and slices as we do.
+
+    The known exceptions are counted by reason.
+    """
     corpus()
     reasons: Counter[str] = Counter()
     for file in corpus_sessions():
@@ -218,9 +221,9 @@ def _list_sampled_sessions() -> list[Path]:
 
 @pytest.mark.parametrize("file", _list_sampled_sessions(), ids=lambda file: file.name[:8])
 def test_pages_contain_every_message(project: Path, file: Path) -> None:
-    """Our pages contain every record of the file with text once, including all messages of the SDK.
+    """Our pages contain every record with text, even outside the live chain, in the order of the file.
 
-    They are not limited to the live chain.
+    Every message that the SDK returns is on them once.
     """
     copy = project / file.name
     shutil.copyfile(file, copy)

@@ -1,6 +1,7 @@
-"""Compares rename, tag and delete with the official SDK: afterwards, the lists must be equal.
+"""Compares rename, tag and delete with those of the official SDK.
 
-There is one test for each difference.
+After a change by us or by the SDK, the SDK's list of sessions must be the same. There is one test
+for each difference.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def list_after_our_change(
 def list_after_sdk_change(
     sessions: list[str], change: Callable[[str, str], None]
 ) -> list[dict[str, Any]]:
-    """Change every session with the SDK's function, and return its list without times and sizes."""
+    """Change every session with the SDK's function, and return the SDK's list without times and sizes."""
     for number, path in enumerate(sessions):
         change(Path(path).stem, f"name {number}")
     return sdk_list(("last_modified", "file_size"))
@@ -118,9 +119,9 @@ def test_lists_agree_after_a_rename_or_a_tag(copies: CopiedSessions, verb: str) 
 
 
 def test_deleted_and_restored_sessions_are_listed_as_before(copies: CopiedSessions) -> None:
-    """After a deletion by us or by the SDK, the SDK lists the same sessions.
+    """The SDK's list after a deletion is the same whether we or the SDK deleted the sessions.
 
-    We can restore a deleted session byte for byte.
+    We can restore a deleted session byte for byte, and the SDK then lists it as before.
     """
     home, paths = copies
     before = sdk_list(())
@@ -202,7 +203,7 @@ def test_a_blank_tag_is_refused(
 def test_unlike_the_sdks_our_empty_tag_removes_the_tag(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """The SDK refuses the tag ``""``. With us, it removes the tag of the session."""
+    """The SDK refuses the tag ``""``. Our command removes the session's tag if it gets this tag."""
     with pytest.raises(ValueError, match="non-empty"):
         tag_session(SESSION, "")
     tag_session(SESSION, "theirs")
@@ -213,9 +214,10 @@ def test_unlike_the_sdks_our_empty_tag_removes_the_tag(
 def test_unlike_ours_the_sdk_makes_a_renamed_session_the_newest(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A rename by the SDK changes the time of the file. Ours does not, because nothing new was said.
+    """A rename by the SDK changes the time of the session's file. A rename by us does not.
 
-    With a new time, the session would be the latest one and expire 30 days later.
+    With a new time, the session would become the latest one and expire 30 days later, although
+    nothing new was said in it.
     """
     rename.write_label(rename.plan_title(old_session, "ours", config_home.where))
     assert os.stat(old_session.path).st_mtime == OLD_MTIME
@@ -254,7 +256,7 @@ def test_unlike_ours_the_sdk_keeps_control_characters_in_titles(
 def test_unlike_ours_the_sdk_gives_two_sessions_the_same_title(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """The SDK gives the same title to two sessions. We would refuse it, because titles are locators."""
+    """The SDK lets two sessions have the same title. We refuse this, because titles are locators."""
     other = session_id(2)
     write_session(config_home.project(), other, conversation(1, session_id=other))
     for each in (SESSION, other):
@@ -266,9 +268,9 @@ def test_unlike_ours_the_sdk_gives_two_sessions_the_same_title(
 def test_unlike_ours_the_sdk_appends_to_an_incomplete_line(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """The SDK appends a title to an incomplete last line, which makes it unreadable.
+    """The SDK appends a title to an incomplete last line, which makes the line unreadable.
 
-    We end that line first.
+    We end the incomplete line first.
     """
     torn = b'{"type":"user","mess'
     Path(old_session.path).write_bytes(Path(old_session.path).read_bytes() + torn)
@@ -299,7 +301,7 @@ def test_unlike_ours_the_sdk_leaves_the_backups_and_deletes_for_good(
 ) -> None:
     """A deletion by the SDK leaves the backups of files and cannot be undone.
 
-    Ours moves the backups too, and ``restore`` writes them back.
+    A deletion by us moves the backups too, and ``restore`` writes them back.
     """
     backup = config_home.config / "file-history" / SESSION / "a@v1"
     backup.parent.mkdir(parents=True)

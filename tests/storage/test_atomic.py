@@ -59,7 +59,7 @@ def test_the_umask_never_makes_a_file_public(tmp_path: Path, mask: int) -> None:
 
 
 def test_the_check_reads_the_complete_file_before_the_rename(tmp_path: Path) -> None:
-    """During the check, the file is complete but has a temporary name."""
+    """While a new file is checked, it is complete but has a temporary name."""
     seen = []
 
     def check(path: str) -> None:
@@ -90,7 +90,7 @@ def failing_check(error: BaseException) -> Callable[[str], None]:
     "error", [CheckFailed("no"), KeyboardInterrupt(), ValueError("bug"), SystemExit(3)]
 )
 def test_a_failed_write_leaves_no_file(tmp_path: Path, error: BaseException) -> None:
-    """If the check or the content raises an error, the error is raised and no file is left."""
+    """If the check fails or the chunks cannot be produced, the error is raised and no file is left."""
     with pytest.raises(type(error)):
         create_session(str(tmp_path / SESSION_FILE_NAME), CHUNKS, failing_check(error))
     with pytest.raises(type(error)):
@@ -431,9 +431,9 @@ except WriteFailed as error:
     ("chunks", "said"), [(9, "Nothing was changed"), (5, "a running client's new lines")]
 )
 def test_replace_reports_a_full_disk(tmp_path: Path, chunks: int, said: str) -> None:
-    """If the disk is full before the rename, the error says that nothing was changed.
+    """If the disk becomes full before the rename, the error says that nothing was changed.
 
-    After the rename, the error says which lines may be missing.
+    If it becomes full after the rename, the error says which lines may be missing.
     """
     path = tmp_path / SESSION_FILE_NAME
     command = [sys.executable, "-c", FULL_DISK_REPLACEMENT_SCRIPT, str(path), str(chunks)]

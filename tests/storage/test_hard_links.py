@@ -61,7 +61,7 @@ def source_and_target(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_a_linked_file_keeps_its_time_and_mode(tmp_path: Path, file_systems: str) -> None:
-    """The target is the same file as the source, or a copy with the same bytes, time and mode."""
+    """Linking creates the same file at the target, or a copy with the same bytes, time and mode."""
     source, target = source_and_target(tmp_path)
     source.write_bytes(b"contents")
     os.chmod(source, 0o640)
@@ -166,7 +166,7 @@ def test_a_link_differs_from_its_target(tmp_path: Path) -> None:
 
 
 def run_after_digest(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], object]) -> None:
-    """Call ``act`` directly after the file number ``at`` was hashed."""
+    """Call ``act`` immediately after file number ``at`` was hashed."""
     real, calls = moving.hash_file, 0
 
     def hash_then_act(path: str) -> str:

@@ -45,7 +45,7 @@ def read_staged_content(
 def test_staged_bytes_equal_the_input(
     config_home: ConfigHome, pieces: list[bytes], packed: bool
 ) -> None:
-    """The staged content equals the input, however it is divided into chunks and with or without gzip."""
+    """The staged content equals the input, whatever its chunks are and whether or not it is gzipped."""
     whole = b"x" + b"".join(pieces)
     sent = gzip.compress(whole) if packed else whole
     assert (
@@ -65,7 +65,7 @@ def test_gzip_members_are_joined(config_home: ConfigHome) -> None:
 
 
 def test_a_gzip_bomb_is_refused(config_home: ConfigHome) -> None:
-    """Unpacking a small file of very large content stops at the size limit."""
+    """If a small gzip file has a very large content, unpacking stops at the size limit."""
     bomb = gzip.compress(bytes(64 * MAX_STAGED_BYTES))
     assert len(bomb) < MAX_STAGED_BYTES
     with pytest.raises(ImportFailed, match="larger than") as failed:

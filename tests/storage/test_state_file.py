@@ -82,7 +82,7 @@ def test_sweep_removes_only_files_of_ended_processes(tmp_path: Path) -> None:
 
 
 def test_is_process_running_recognizes_running_processes() -> None:
-    """A process of any user is running. An impossible process id also counts as running."""
+    """A running process of any user is recognized. An impossible process id also counts as running."""
     assert is_process_running(os.getpid())
     assert is_process_running(1)
     ended = subprocess.Popen(["true"])

@@ -1,4 +1,4 @@
-"""Tests of parsing typed rows from JSON, in which a value of a wrong type gives None."""
+"""Tests of parsing typed rows from JSON. A row with a value of a wrong type is parsed to None."""
 
 from __future__ import annotations
 

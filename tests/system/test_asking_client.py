@@ -92,7 +92,7 @@ def test_no_other_process_is_recognized(
 ) -> None:
     """A process that the client did not start itself is not recognized.
 
-    This is so whatever processes the client's files list.
+    Even a forged entry in the client's files does not change the result.
     """
     assert result_in_started_process(config_home, how, session, start, forge) == "False", who
 

@@ -1,4 +1,4 @@
-"""Tests of the log of bugs, which has only places in code, is private, and is limited in size."""
+"""Tests of the log of bugs, which contains only places in code, is private, and is limited in size."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_recursion_error() -> BaseException:
 
 
 def log_many_bugs(environ: dict[str, str], number: int) -> None:
-    """Log many bugs, as one of several processes."""
+    """Log many bugs as the process ``number`` of several processes."""
     for _ in range(ENTRIES):
         bug_log.log_bug(f"writer-{number}", "1.0", make_deep_error(), Where(environ))
 

@@ -59,7 +59,7 @@ def test_a_program_need_not_read_its_input() -> None:
 
 
 def test_a_program_is_ended_at_the_time_limit(tmp_path: Path) -> None:
-    """At the time limit, a program is killed with its children, even if they ignore the signal."""
+    """At the time limit, a program is killed with its children, even if they ignore SIGTERM."""
     ran = run_shell_line(
         f"trap '' TERM; sleep 300 & echo $! > {tmp_path}/pid; sleep 300; sleep 300", limit=0.3
     )
@@ -98,7 +98,7 @@ def test_a_remaining_child_process_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_missing_program_raises_an_os_error() -> None:
-    """A missing program or a missing folder raises ``OSError``."""
+    """Running a missing program, or running a program in a missing folder, raises ``OSError``."""
     with pytest.raises(OSError, match="none"):
         capture_output.run_and_capture_output(
             ["/none"], b"", environ={}, folder="/", timeout_seconds=1
@@ -110,7 +110,7 @@ def test_a_missing_program_raises_an_os_error() -> None:
 
 
 def test_a_run_works_in_another_thread() -> None:
-    """A program can be run in another thread, where signals can't be handled."""
+    """A program can be run in a thread other than the main one, where signals can't be handled."""
     found: list[capture_output.CapturedOutput] = []
     thread = threading.Thread(target=lambda: found.append(run_shell_line("echo done")))
     thread.start()

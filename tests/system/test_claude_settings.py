@@ -47,7 +47,7 @@ def test_the_strongest_level_sets_the_retention_days(
 ) -> None:
     """The strongest level with a value sets the retention period.
 
-    If any level has a value that is not a whole number from 1, clients delete nothing.
+    If the value of any level is not a whole number of at least 1, clients delete nothing.
     """
     for path, value in zip(
         settings_files(str(tmp_path), config_home.where), (user, project, local), strict=False

@@ -130,7 +130,7 @@ def test_a_copy_without_a_wayland_compositor_is_reported_as_failed(
 
 
 def test_the_next_program_is_tried_if_the_best_one_fails(xserver: XServer, tmp_path: Path) -> None:
-    """If wl-copy fails, xclip copies the text, as with an outdated ``WAYLAND_DISPLAY``."""
+    """If wl-copy fails, for example because of an outdated ``WAYLAND_DISPLAY``, xclip copies the text."""
     (tmp_path / "bin").mkdir()
     _write_program(tmp_path, "wl-copy", "exit 1")
     _write_program(tmp_path, "wl-paste", "exit 1")
@@ -282,7 +282,10 @@ def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None
 
 
 def test_native_programs_are_used_without_pyperclip(xserver: XServer) -> None:
-    """Without pyperclip, the platform's program copies the text, and copying with pyperclip fails."""
+    """Without pyperclip, a program of the platform copies the text.
+
+    An explicit request to copy with pyperclip fails.
+    """
     code = (
         "import sys; sys.modules['pyperclip'] = None\n"
         "from resume_hooks.system.clipboard import copy_text\n"

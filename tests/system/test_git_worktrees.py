@@ -25,7 +25,7 @@ def test_a_folder_without_a_repository_is_its_only_worktree(tmp_path: Path) -> N
 
 
 def test_all_worktrees_of_a_repository_are_listed(git: Any, tmp_path: Path) -> None:
-    """All worktrees are listed from the main one, from a linked one, and from a folder inside."""
+    """All worktrees are listed from the main one, from a linked one, and from a folder inside a worktree."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(main, "init", "-q")
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
@@ -79,7 +79,7 @@ def test_no_path_contains_a_nul(tmp_path: Path, file: str, content: bytes) -> No
 
 
 def test_the_number_of_worktrees_is_limited(tmp_path: Path) -> None:
-    """The number of listed worktrees is limited to ``MAX_WORKTREES`` and the folder itself."""
+    """At most ``MAX_WORKTREES`` worktrees are listed, and the folder itself."""
     for number in range(MAX_WORKTREES + 20):
         worktree = tmp_path / ".git" / "worktrees" / f"w{number:04}"
         worktree.mkdir(parents=True)
@@ -102,7 +102,7 @@ def test_the_number_of_worktrees_is_limited(tmp_path: Path) -> None:
     ],
 )
 def test_contains_session_compares_folders(started: list[str], key: str, *, held: bool) -> None:
-    """A session belongs to a project by the folders in which it was started.
+    """Whether a session belongs to a project depends on the folders in which the session was started.
 
     The name of its project folder is not enough, because different folders may have the same name.
     """

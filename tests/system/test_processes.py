@@ -25,7 +25,7 @@ FIND_CLIENT_SCRIPT = (
 
 
 def test_ancestors_start_at_the_parent() -> None:
-    """The list of ancestors begins with the parent, and each is the parent of the one before."""
+    """The list of ancestors begins with the parent, and each process is followed by its own parent."""
     found = list(iterate_ancestors())
     assert found[0].pid == os.getppid()
     assert all(above.pid == below.parent_pid for below, above in itertools.pairwise(found))

@@ -35,7 +35,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def environment_with_path(project: Path, *folders: object, **more: str) -> dict[str, str]:
-    """Return an environment with this PATH, and with the project as ``HOME``."""
+    """Return an environment with ``folders`` as ``PATH``, and with the project as ``HOME``."""
     return {"HOME": str(project), "PATH": os.pathsep.join(map(str, folders)), **more}
 
 
@@ -60,7 +60,7 @@ def test_a_program_is_found_outside_the_project(project: Path, tmp_path: Path) -
 
 
 def test_a_path_is_a_program_only_outside_the_project(project: Path, tmp_path: Path) -> None:
-    """A path is a program only if it is outside the project, except the running Python."""
+    """A path outside the project is accepted as a program. Inside it, only the running Python is accepted."""
     env = environment_with_path(project)
     outside = write_program(tmp_path / "tool")
     assert programs.find_program(outside, env) == outside
@@ -137,7 +137,10 @@ def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_p
 
 
 def test_a_slow_program_is_ended(project: Path, tmp_path: Path) -> None:
-    """A program that is too slow raises ``TimeoutExpired``, and a missing one ``FileNotFoundError``."""
+    """A program that is too slow is ended, and the call raises ``TimeoutExpired``.
+
+    Running a missing program raises ``FileNotFoundError``.
+    """
     write_program(tmp_path / "bin" / "tool", "exec sleep 60")
     env = environment_with_path(project, tmp_path / "bin", "/bin", "/usr/bin")
     with pytest.raises(subprocess.TimeoutExpired):

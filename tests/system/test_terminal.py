@@ -198,7 +198,7 @@ def test_the_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
     ],
 )
 def test_terminal_names_become_device_paths(named: str, path: str | None) -> None:
-    """A device number or a terminal's name becomes a device path, and any other value None."""
+    """A device number or a terminal's name is converted to a device path, and any other value to None."""
     assert terminal.device_path(named) == path
 
 

@@ -198,7 +198,7 @@ def test_the_sequence_passes_tmux_with_either_setting(
 ) -> None:
     """The OSC 52 sequence passes tmux if ``set-clipboard`` or ``allow-passthrough`` allows it.
 
-    A form that is not allowed prints nothing.
+    Nothing is printed in the pane, even if tmux drops the sequence.
     """
     server.run("set", "-g", "set-clipboard", set_clipboard)
     server.run("set", "-g", "allow-passthrough", passthrough)

@@ -388,7 +388,7 @@ def _expression_around_character(character: bytes, words: list[tuple[int, bytes]
 
 
 def _positions_by_word(lower: bytes) -> Iterator[tuple[_WordHandlers, list[int]]]:
-    """Yield the functions of each word in the text, with the positions of the word.
+    """Yield the functions that handle each word in the text, with the positions of the word.
 
     The words are in the order of ``HANDLERS_BY_WORD``.
     """

@@ -68,7 +68,8 @@ _BASE64_RUN_PATTERN = compile_lazily(
 characters encodes eight bytes."""
 
 _PRINTABLE_RUN_PATTERN = compile_lazily(rb"[!-~]{8,}")
-"""Matches a value in decoded base64. If a text was not base64, decoding it produces other bytes."""
+"""Matches a value in decoded base64. Decoding a text that is not base64 hardly ever produces such a
+value."""
 
 _TO_URL_SAFE_BASE64_TABLE = bytes.maketrans(b"+/", b"-_")
 _TO_STANDARD_BASE64_TABLE = bytes.maketrans(b"-_", b"+/")

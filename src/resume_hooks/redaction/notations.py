@@ -14,7 +14,7 @@ NO_GRAMMAR_WORD_EXPRESSION = (
     rb"(?!(?i:a|all|also|an|and|any|are|as|at|be|by|can|for|from|has|if|in|into|is|it|its|must|nor|not|of|on|or"
     rb"|so|than|that|the|then|this|to|using|via|was|when|will|with|without|you|your)(?![\w.@-]))"
 )
-"""Matches if no conjunction or similar word follows. These words are never user or host names."""
+"""Matches if no conjunction or similar word follows. Such words are never user or host names."""
 
 QUOTED_VALUE_EXPRESSION = rb"(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)"
 NON_ASCII_LETTER_EXPRESSION = rb"[\xc3-\xdf][\x80-\xbf]|\xe1[\xb8-\xbb][\x80-\xbf]"

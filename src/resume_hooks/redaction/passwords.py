@@ -725,7 +725,7 @@ def _requirement_for_password(
 def _value_ends_setting(raw: bytes, match: re.Match[bytes]) -> bool:
     """Check whether a value is quoted, or is followed by the end of its line or setting.
 
-    An identifier in a program would be followed by other text.
+    After an identifier in a program, other text would follow.
     """
     return (
         bool(match.re.groupindex.get("quoted") and match["quoted"])

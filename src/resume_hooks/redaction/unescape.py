@@ -86,8 +86,10 @@ _INVISIBLE_TEXT_PATTERN = compile_lazily(
     + rb"|"
     + _INVISIBLE_CHARACTER_EXPRESSION
 )
-"""Matches everything that is invisible, on a terminal or elsewhere, including whole links and
-titles."""
+"""Matches invisible characters and terminal control sequences.
+
+A sequence for a link or a title is matched together with the address or the title in it.
+"""
 
 
 class View:

@@ -160,7 +160,10 @@ def test_a_session_with_a_damaged_pack_can_be_archived(config_home: ConfigHome, 
 def test_a_file_that_changes_during_archiving_is_archived_or_refused(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """Lines appended during archiving are left for the next copy. A truncated file fails the copy."""
+    """Lines that are appended during archiving are left for the next copy.
+
+    If a file is truncated during archiving, no copy is written.
+    """
     session = session_with_every_file(config_home)
     before = client_files(config_home)
 
@@ -319,7 +322,7 @@ def test_a_session_in_a_new_project_is_archived_once(config_home: ConfigHome) ->
 
 
 def test_different_sessions_with_one_id_are_both_archived(config_home: ConfigHome) -> None:
-    """Different sessions of two projects with the same id are both archived, one as an earlier state."""
+    """Two different sessions with the same id are both archived, one of them as an earlier state."""
     session = session_with_every_file(config_home)
     other = config_home.project("/home/user/other") / f"{SESSION}.jsonl"
     other.write_bytes(Path(session.path).read_bytes().replace(b"prompt", b"promise"))

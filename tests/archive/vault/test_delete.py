@@ -322,7 +322,7 @@ def test_a_restore_never_overwrites_a_session(config_home: ConfigHome) -> None:
 
 
 def test_a_restore_reports_files_that_already_exist(config_home: ConfigHome) -> None:
-    """If identical files already exist, a restore removes those in the trash and says so."""
+    """If identical files already exist, a restore removes the files in the trash and reports the removal."""
     session = session_with_every_file(config_home)
     before = client_files_with_times(config_home)
     entry = delete_session(session, config_home)
@@ -417,7 +417,7 @@ def test_a_restored_old_session_does_not_expire_immediately(
 
 
 def test_a_locator_finds_deleted_sessions(config_home: ConfigHome) -> None:
-    """A deleted session is found by its id, its title, the beginning of them, or its former path.
+    """A deleted session is found by its id, its title, the beginning of its id, or its former path.
 
     An ambiguous name raises an error with the candidates.
     """
@@ -551,7 +551,7 @@ def test_the_index_follows_a_delete_and_a_restore(config_home: ConfigHome) -> No
 
 
 def recreate_session(home: ConfigHome) -> str:
-    """Write the session's file again, as a client does that had the session open when it was deleted."""
+    """Write the session's file again, as a client does if it had the deleted session open."""
     return write_session(
         home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=FIVE_DAYS_AGO
     )
@@ -593,7 +593,7 @@ def test_a_session_that_continued_after_a_killed_delete_stays(
 ) -> None:
     """If a client appends to a session after a killed delete, a restore keeps the longer file.
 
-    The delete was between two file systems.
+    The delete was moving the session to another file system.
     """
     session = session_with_every_file(config_home)
     forbid_moves_between_folders(monkeypatch)
@@ -713,7 +713,7 @@ def test_an_entry_without_a_readable_manifest_is_counted(
 ) -> None:
     """An entry without a readable manifest is counted as a stray folder.
 
-    Emptying the trash removes the folder only if its entry is named.
+    Emptying the trash removes the folder only if the caller names the entry.
     """
     entry = delete_session(session_with_every_file(config_home), config_home)
     path = Path(entry.folder) / MANIFEST_NAME
@@ -782,7 +782,7 @@ def test_only_one_command_uses_the_trash_at_a_time(
 
 @pytest.mark.parametrize("how", ["emptied", "restored"])
 def test_a_late_restore_reports_that_its_entry_is_gone(config_home: ConfigHome, how: str) -> None:
-    """A restore whose entry is gone raises an error that says whether it was restored or removed."""
+    """If an entry of the trash is gone, the error says whether it was restored or removed."""
     entry = delete_session(session_with_every_file(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
     if how == "emptied":
@@ -939,7 +939,7 @@ def test_an_interrupted_delete_of_version_0_2_0_can_be_restored(config_home: Con
 
 
 def test_lines_after_an_interrupted_delete_of_version_0_2_0_stay(config_home: ConfigHome) -> None:
-    """If the hidden file of an incomplete entry of version 0.2.0 grew, a restore does not remove it."""
+    """If a client appends to the hidden file of an entry of version 0.2.0, a restore keeps that file."""
     session_with_every_file(config_home)
     transcript = config_home.project() / f"{SESSION}.jsonl"
     copied = transcript.read_bytes()

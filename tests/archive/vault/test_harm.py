@@ -48,7 +48,7 @@ def delete_client_files(home: ConfigHome) -> dict[str, bytes]:
 def test_a_zeroed_unpacked_file_is_not_used(config_home: ConfigHome, quietly: bool) -> None:
     """An unpacked file that a power cut filled with zeros is not used.
 
-    A reader notices its time, and a restore checks every byte.
+    A reader notices the changed time of the file, and a restore checks every byte.
     """
     kept = archive_session(session_with_every_file(config_home), config_home.where)
     before = delete_client_files(config_home)
@@ -122,7 +122,7 @@ def test_an_inconsistent_manifest_is_not_read(
 
 
 def test_optional_fields_of_a_manifest_may_be_invalid(config_home: ConfigHome) -> None:
-    """If an optional field of a manifest is invalid, it counts as empty, and the copy is found."""
+    """An invalid optional field of a manifest counts as empty, and the archived copy is still found."""
     kept = archive_session(session_with_every_file(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     row = json.loads(note.read_bytes()) | {"about": ["created"], "home": 7}

@@ -36,7 +36,7 @@ def archived_transcripts(home: ConfigHome) -> set[bytes]:
 
 
 def change_transcript(path: Path, random: random.Random) -> None:
-    """Change a transcript at random, as clients, this program and other programs may do."""
+    """Change a transcript at random, as clients, this program or other programs may do."""
     raw = path.read_bytes() if path.exists() else b""
     how = random.choice(["append", "append", "anew", "shorter", "other", "older", "away", "cut"])
     if how == "append":

@@ -42,7 +42,7 @@ from tests.needs import REPO
 
 @pytest.mark.parametrize("what", ["gone", "cut", "flipped", "longer", "no pack"])
 def test_a_damaged_pack_is_reported_and_never_unpacked(config_home: ConfigHome, what: str) -> None:
-    """A damaged pack is reported by verifying, and opening the copy fails."""
+    """Verifying the vault reports a damaged pack, and a copy with a damaged pack cannot be opened."""
     kept = archive_session(session_with_every_file(config_home), config_home.where)
     path = Path(kept.folder, kept.transcript.where)
     raw = path.read_bytes()
@@ -185,7 +185,7 @@ def test_removing_a_copy_deletes_all_of_its_files(config_home: ConfigHome) -> No
 
 
 def test_archiving_a_large_session_needs_little_memory(config_home: ConfigHome) -> None:
-    """Archiving and opening a session of three times the size needs about the same memory."""
+    """Archiving and opening a session of 18 MB needs about as much memory as a session of 6 MB."""
     peaks = []
     for number, megabytes in ((1, 6), (2, 18)):
         session = session_with_every_file(config_home, session_id(number))

@@ -91,7 +91,7 @@ def test_an_environment_variable_removes_no_copies(
 def test_a_smaller_limit_is_announced_and_removes_a_tenth_a_day(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the user lowers the limit, nothing is removed before that was announced.
+    """If the user lowers the limit, nothing is removed before the user was told.
 
     From the next day on, a tenth of the sessions is removed each day.
     """
@@ -172,7 +172,7 @@ def test_an_ancestor_of_an_existing_session_is_never_removed(config_home: Config
 def test_an_employer_limits_the_age_of_copies(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If an employer limits the age of copies, an older one is removed a day after it was found."""
+    """If an employer limits the age of copies, a copy over the limit is removed a day after it was found."""
     old, young = archive_old_session(config_home, 1, 100), archive_old_session(config_home, 2, 10)
     monkeypatch.setattr(policy, "read_managed_retention", lambda: ("/etc/x", 30))
     assert policy.apply_policy(config_home.where) == policy.apply_policy(config_home.where) == []

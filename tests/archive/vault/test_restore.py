@@ -101,9 +101,9 @@ def test_a_restore_leaves_a_continued_session_unchanged(config_home: ConfigHome)
 def test_a_restore_uses_a_new_id_if_another_session_has_the_old_one(
     config_home: ConfigHome,
 ) -> None:
-    """If another session has the old id, the restored session gets a new one, always the same.
+    """If another session has the old id, the restored session gets a new id.
 
-    The other session is unchanged.
+    A second restore uses the same new id. The other session is unchanged.
     """
     found = archive_new_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"

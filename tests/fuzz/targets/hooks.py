@@ -78,7 +78,7 @@ def _write_home_with_session(home: ConfigHome) -> str:
 def check_prompts(home: ConfigHome) -> TryCase:
     """For an ordinary prompt, the hook prints nothing. For a trigger, it prints one valid block.
 
-    The reason in the block is short and has no control characters.
+    The reason in the block is a short text without control characters.
     """
     path = _write_home_with_session(home)
 

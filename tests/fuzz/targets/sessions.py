@@ -167,7 +167,10 @@ def check_readings(home: ConfigHome) -> TryCase:
 
 
 def check_locators(home: ConfigHome) -> TryCase:
-    """A locator names one existing session or is refused. Links and files of other names are not opened."""
+    """A locator names one existing session or is refused.
+
+    A link is opened only if the locator contains its path.
+    """
     folder = home.project()
     (home.root / "secret.jsonl").write_text("{}")
     for number, session in enumerate(SESSION_IDS):
@@ -254,7 +257,7 @@ def _fork(session: SessionFile, environ: Environ) -> Receipt:
 
 
 def check_defects(home: ConfigHome) -> TryCase:
-    """``fsck`` returns a list of findings for any file, each of which names a record in the file."""
+    """``fsck`` returns a list of findings for any file, and each finding names a record in the file."""
     folder = home.project()
 
     def try_case(draws: Draws) -> None:

@@ -133,7 +133,7 @@ def _parse_object(raw: bytes) -> dict[str, Any]:
 
 
 def check_pending_notes(home: ConfigHome) -> TryCase:
-    """A note in another format is ignored. In a valid note, every field has its type."""
+    """A note with an invalid form is ignored. In a valid note, every field has its type."""
     folder = home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     project = home.project()

@@ -1,4 +1,4 @@
-"""Fuzz targets for stored data and for bundles: the vault's manifests and packs, and secrets."""
+"""Fuzz targets for manifests and packs of the vault, for bundles, and for secrets."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ LONG_AGO = 1_000_000_000.0
 
 
 def check_vault_notes(home: ConfigHome) -> TryCase:
-    """A manifest in the vault is invalid, or leads only to files of its session.
+    """A changed manifest in the vault is invalid, or leads only to files of its session.
 
-    A session next to it stays unchanged.
+    The client's file of the session stays unchanged.
     """
     path = write_session(home.project(), SESSION, conversation(3), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
@@ -149,7 +149,10 @@ def _without_surrogates(text: str) -> str:
 
 
 def check_bundles(home: ConfigHome) -> TryCase:
-    """A changed bundle is refused, or its records have valid forms. No other file is left."""
+    """A changed bundle is refused, or its sessions are unpacked into the state folder.
+
+    No temporary file is left.
+    """
     path = write_session(home.project(), SESSION, conversation(4))
     sound = b"".join(export_bundle([session_file(path)], home.where, None))
     file = home.root / "bundle.json"

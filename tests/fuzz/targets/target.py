@@ -20,7 +20,7 @@ It raises AssertionError, or an error that the tested code should not have raise
 
 
 class Target(NamedTuple):
-    """A fuzz target. ``prepare`` gets a home of its own. ``cases`` is its share of 10,000 cases."""
+    """A fuzz target. ``prepare`` gets a home of its own. ``cases`` is the target's share of 10,000 cases."""
 
     name: str
     cases: int

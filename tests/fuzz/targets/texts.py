@@ -46,9 +46,9 @@ FORBIDDEN_CHARACTERS = frozenset(
 
 
 def check_lines(_: ConfigHome) -> TryCase:
-    """The lines of a file, read forwards, backwards or from anywhere, are its bytes.
+    """The lines that are read from a file contain exactly its bytes.
 
-    Their numbers and offsets agree.
+    Reading forwards, backwards or from any offset gives the same lines, numbers and offsets.
     """
 
     def try_case(draws: Draws) -> None:

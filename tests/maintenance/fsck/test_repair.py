@@ -151,7 +151,7 @@ def test_a_repair_without_losses_lists_none(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("branch", ["a3", "u3"])
 def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
-    """A repair with ``branch`` ends at this record and omits the branch that clients show."""
+    """The repair of a session can end at a chosen record, and then omits the branch that clients show."""
     case = next(case for case in CASES if case.code == "branch-longer")
     receipt, _ = write_repaired_child(case.content, config_home, branch)
     assert chain_outline(receipt.file) == f"{TWO_TURNS_OUTLINE} u3" + (
@@ -160,9 +160,10 @@ def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
 
 
 def test_a_branch_before_a_compaction_can_be_chosen(tmp_path: Path) -> None:
-    """A repair can end in a branch from before the compaction, and then has only the records before it.
+    """A repaired child can end in a branch from before the compaction.
 
-    If the branch was kept by the compaction, its records follow the summary.
+    The child then has only the records before the compaction. If the compaction kept the branch,
+    the records of the branch follow the summary.
     """
     records_ = next(
         case.records for case in CHAIN_CASES if case.name == "a walked segment is spliced in"
@@ -186,7 +187,7 @@ def test_a_session_without_messages_is_not_repaired(config_home: ConfigHome) -> 
 
 
 def test_an_undone_compaction_over_5_mib_has_its_summary(tmp_path: Path) -> None:
-    """In a file of more than 5 MiB, the repair of an undone compaction begins with its summary.
+    """The repair of an undone compaction begins with its summary if the file has more than 5 MiB.
 
     Clients begin at the record before the compaction.
     """
@@ -222,9 +223,10 @@ def test_valid_records_keep_their_bytes(config_home: ConfigHome) -> None:
 
 
 def test_the_repair_of_a_trimmed_session_has_its_size(config_home: ConfigHome) -> None:
-    """A trimmed session without a counted answer has the size in its first line, and so has its child.
+    """The size of a trimmed session without a counted answer comes from its first line.
 
-    If the repair loses content, the child's size is smaller by this content.
+    A repaired child has the same size. If the repair loses content, the child's size is smaller by
+    the lost content.
     """
     write_session(config_home.project(), SESSION, conversation(3))
     trim = {

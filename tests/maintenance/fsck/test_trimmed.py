@@ -116,7 +116,7 @@ def session_with_thinking() -> Chain:
 
 
 def test_an_answer_emptied_by_a_trim_is_not_a_finding(config_home: ConfigHome) -> None:
-    """An answer without content is not reported if the trim's fields in it give the reason."""
+    """An answer without content is not reported if a trim removed the content."""
     path = str(write_project_session(config_home, session_with_thinking()))
     assert b'"content":[]' in Path(write_trimmed_child(path, config_home)).read_bytes()
     for made in (write_trimmed_child(path, config_home), path):
@@ -127,7 +127,7 @@ def test_an_answer_emptied_by_a_trim_is_not_a_finding(config_home: ConfigHome) -
 
 
 def test_an_emptied_prompt_is_a_finding(config_home: ConfigHome) -> None:
-    """A prompt without content is reported after a trim, because clients skip empty answers only."""
+    """A prompt without content is reported after a trim, because clients skip only empty answers."""
     records = [*conversation(1), user([], uuid="e", parent="r1", ts=5, truncated=True)]
     path = write_session(config_home.project(), SESSION, records)
     assert errors_and_warnings(path, config_home) == {"message-empty": [2]}
@@ -185,7 +185,7 @@ def test_a_missing_backup_of_a_trim_in_place_is_found(config_home: ConfigHome) -
 
 
 def test_forged_trim_fields_are_harmless(config_home: ConfigHome) -> None:
-    """Forged fields of a trim are reported if they name a file, which is not opened."""
+    """If the forged fields of a trim name a file, the record is reported and the file is not opened."""
     forged: list[Record] = [
         {
             "original_session": "/etc/passwd",
