@@ -161,7 +161,7 @@ def test_the_report_has_the_necessary_facts(home_with_private_texts: Path) -> No
 
 
 def test_only_known_findings_have_a_detail(home_with_private_texts: Path) -> None:
-    """If a bug report does not know a finding, it contains only the finding's code and level."""
+    """A bug report contains only the code and the level of a finding that it does not know."""
     own = Finding("new thing", "note", PRIVATE_TEXTS["path"], "", "new-thing")
     found = bug_report.make_bug_report([own], str(home_with_private_texts), Where())["findings"]
     assert found == [{"code": "new-thing", "level": "note", "detail": ""}]

@@ -187,7 +187,7 @@ def test_a_session_without_messages_is_not_repaired(config_home: ConfigHome) -> 
 
 
 def test_an_undone_compaction_over_5_mib_has_its_summary(tmp_path: Path) -> None:
-    """The repair of an undone compaction begins with its summary if the file has more than 5 MiB.
+    """If a file has more than 5 MiB, the child of an undone compaction begins with its summary.
 
     Clients begin at the record before the compaction.
     """
