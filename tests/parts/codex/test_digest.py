@@ -143,10 +143,9 @@ def test_a_failure_in_the_last_poll_fails_the_command(where: Where) -> None:
 
 
 def test_a_running_command_continues_as_another_task(where: Where) -> None:
-    """A command that a script left running fails if the last poll of its session shows a failure.
+    """A command that a script left running is not successful if its last poll shows a failure.
 
-    The session's id is printed only after the script has returned. The command is not listed as
-    successful.
+    The script prints the id of the command's shell session only later.
     """
     lines = [
         *script_lines("0", 'text(await tools.exec_command({cmd:"make test"}));'),
@@ -227,7 +226,7 @@ def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Whe
 
 
 def test_the_last_poll_shows_an_open_failure(where: Where) -> None:
-    """The first of the latest calls is the last poll of the command whose failure is still open.
+    """If the failure of a command is still open, the command's last poll is shown first.
 
     The entry for this poll shows the errors.
     """
@@ -468,7 +467,10 @@ def test_paths_of_a_shell_patch_are_relative_to_its_folder(where: Where, folder:
 def test_a_watch_before_the_answer_is_not_reported_as_running(
     where: Where, command: str, *, is_told: bool
 ) -> None:
-    """A command that only watches is not reported as running after an answer. A server is reported."""
+    """A command that only watches is not reported as running if the assistant has answered since.
+
+    A server is reported.
+    """
     lines = [
         call_line("1", command),
         output_line("1", "Process running with session ID 5\nOutput:\n"),
@@ -702,7 +704,7 @@ def test_an_interrupted_watch_is_not_a_failure(where: Where) -> None:
 
 
 def test_a_check_in_a_shell_script_closes_a_failure(where: Where) -> None:
-    """If a check passed within ``sh -c``, the failure of the same check is closed."""
+    """If a check passed within ``sh -c``, the earlier failure of the same check is closed."""
     lines = [
         call_line("1", 'PATH="$PWD/x:$PATH" ./target/hk test --step a'),
         output_line("1", "Process exited with code 1\nOutput:\nError: 3 tests failed"),

@@ -567,9 +567,9 @@ def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None
 def test_the_ends_of_a_rollout_and_its_copy_give_the_same_title(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """Both ends of a real rollout give the same folder, version and title as its readable copy.
+    """The two ends of a real rollout give the same folder, version and title as its readable copy.
 
-    The title of a thread with a base thread may differ.
+    The title may differ if the rollout begins with lines of another thread.
     """
     for path in codex_rollouts():
         (home / "sessions").mkdir(exist_ok=True)

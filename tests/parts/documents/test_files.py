@@ -70,7 +70,7 @@ def test_a_handoff_writes_no_document_by_default(config_home: ConfigHome, projec
 def test_environment_variables_cannot_set_the_folder(
     config_home: ConfigHome, project: Path
 ) -> None:
-    """An environment variable cannot set the documents' folder, because a repository could set it."""
+    """An environment variable cannot set the documents' folder, because it may come from a repository."""
     where = Where(
         {
             **config_home.environ,

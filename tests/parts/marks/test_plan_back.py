@@ -98,7 +98,10 @@ def explored_records() -> list[Record]:
 
 
 def test_the_child_ends_at_the_mark_with_a_report(config_home: ConfigHome) -> None:
-    """The child of a rewind has the records up to the mark, lineage and report, and a card."""
+    """The child of a rewind has the records up to the mark, followed by an opening and a card.
+
+    The opening contains the lineage and the report.
+    """
     made = write_rewind(config_home, explored_records(), "r3", "  it was slower\n\nso we stay \n")
     assert all(check.ok for check in made.checks)
     assert len(made.checks) == 15

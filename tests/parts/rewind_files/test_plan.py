@@ -284,9 +284,9 @@ def test_another_project_in_the_old_folder_is_left_alone(
 def test_a_custom_project_folder_needs_the_user_in_the_project(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a custom name of the project folder, the user must be in the project itself.
+    """If the client's project folder has a custom name, the user must be in the project itself.
 
-    CLAUDE_CODE_PROJECT_DIR_NAME sets such a name.
+    The variable CLAUDE_CODE_PROJECT_DIR_NAME sets such a name.
     """
     session = session_in_another_project_folder(project, "team")
     project.path_of("sub").mkdir()
@@ -487,7 +487,7 @@ def test_paths_below_the_project_are_accepted(path: str, inner: str) -> None:
 
 
 def test_the_root_is_the_target_of_the_link(tmp_path: Path) -> None:
-    """The real root is the target if the project's folder is a link. The given path is stored, too."""
+    """If the project's folder is a link, the root is the link's target. The given path is stored, too."""
     (tmp_path / "real").mkdir()
     os.symlink(tmp_path / "real", tmp_path / "named")
     root = ProjectRoot.from_folder(f"{tmp_path}/named/", Where({"HOME": "/nowhere"}))

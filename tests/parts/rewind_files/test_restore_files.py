@@ -300,7 +300,7 @@ SYSTEM_CALLS = ("link", "replace", "unlink", "fsync", "mkdir", "open")
 def test_after_a_crash_each_file_has_its_old_or_new_content(
     config_home: ConfigHome, tmp_path: Path, step: str, fails: BaseException
 ) -> None:
-    """After a crash at any step, each file has its old or its new content, and an undo restores all."""
+    """After a crash at any step, each file has its old or its new content. An undo restores all files."""
     for count in range(200):
         environ = {"CLAUDE_CONFIG_DIR": str(tmp_path / f"{count}")}
         home = config_home._replace(config=tmp_path / f"{count}", environ=environ)

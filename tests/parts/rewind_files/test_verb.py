@@ -98,7 +98,7 @@ def test_yes_restores_files_and_undo_reverts_them(
 ) -> None:
     """``rewind-files --yes`` restores the files and names the copies of their earlier contents.
 
-    ``--undo`` restores these contents.
+    ``--undo`` puts these contents back.
     """
     before = project.list_files()
     assert (
@@ -135,7 +135,7 @@ def test_rewind_files_asks_on_a_terminal(
 def test_the_answer_no_writes_nothing(
     project: Project, terminal_questions: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the answer no, ``rewind-files`` changes no file."""
+    """After the answer "no", ``rewind-files`` changes no file."""
     monkeypatch.setattr(click, "confirm", lambda *_, **__: False)
     assert run(["rewind-files", SESSION, "--to", "1"]) == 0
     assert project.path_of("a").read_text() == "new\n"

@@ -165,7 +165,7 @@ def test_scrub_can_be_limited_to_a_kind(session_with_secret: Path, document: Doc
 def test_an_open_session_is_not_scrubbed_in_place(
     session_with_secret: Path, document: Document
 ) -> None:
-    """``scrub --in-place`` refuses an open session, and ``scrub`` makes a child of it."""
+    """``scrub --in-place`` refuses an open session. Without ``--in-place``, ``scrub`` makes a child of it."""
     os.utime(session_with_secret)
     assert (
         document("scrub", SESSION, "--in-place", "--yes", code=1)["error"]["code"] == "session-open"

@@ -242,7 +242,7 @@ def test_a_bundle_of_another_agent_is_refused(
 ) -> None:
     """A session of another agent can be exported as a page, but not as a bundle.
 
-    Importing the bundle would make it a Claude Code session.
+    Importing such a bundle would turn the session into one of Claude Code.
     """
     from tests.parts.codex.rollouts import THREAD_ID, message_line, meta_line, write_rollout
 

@@ -1,4 +1,4 @@
-"""Tests that a secret in many parts of a session is in no output and in no file name."""
+"""Tests that no output and no file name contains a secret that is in many parts of a session."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.redaction.examples import examples
 from tests.redaction.planted import FORMS, Form
 
 FORBIDDEN_RUN_LENGTH = 3
-"""Number of consecutive characters of a secret that may not be in an output.
+"""Number of consecutive characters of a secret that must not be in an output.
 
 The number applies to characters of which at least one is neither a letter nor a digit.
 """
@@ -46,7 +46,7 @@ RECOGNIZED_LENGTH = 8
 """Number of a secret's last or first characters by which a shortened secret is recognized."""
 
 FORBIDDEN_LETTER_RUN_LENGTH = 6
-"""Number of consecutive characters of a secret, of any kind, that may not be in an output.
+"""Number of consecutive characters of a secret that must not be in an output, whatever they are.
 
 This number is larger than ``FORBIDDEN_RUN_LENGTH``, since three letters may be in an output by chance.
 """

@@ -1,4 +1,4 @@
-"""Tests of the verb ``share``, which writes one page to read and to continue."""
+"""Tests of the verb ``share``, which writes a page that a colleague can read and continue."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_shared_page_can_be_continued(
     config_home: ConfigHome,
     colleague_environment: dict[str, str],
 ) -> None:
-    """A shared page can be imported by a colleague, without secrets and without the home folder.
+    """A colleague can import a shared page, which contains neither secrets nor the home folder.
 
     The receipt counts what was removed, and the session is unchanged.
     """

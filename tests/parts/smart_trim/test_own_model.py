@@ -36,7 +36,7 @@ USAGE_TEXT = "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 
 
 @pytest.fixture
 def warm_session(config_home: ConfigHome) -> Path:
-    """Write a session with two large outputs whose model has just answered, and return its path."""
+    """Write a session in which the model has just answered after two large outputs. Return its path."""
     chain = (
         Chain()
         .ask("go")

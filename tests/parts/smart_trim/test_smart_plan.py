@@ -514,7 +514,7 @@ def test_a_placeholder_that_saves_no_space_is_dropped(config_home: ConfigHome) -
 def test_a_verdict_that_does_not_match_its_content_is_refused(
     config_home: ConfigHome, change: dict[str, Any]
 ) -> None:
-    """If a verdict's content, record or reason differs from the session, the plan is refused."""
+    """If a verdict's content, record or reason does not match the session, the plan is refused."""
     what = offer_of_file(session_with_equal_outputs(config_home), config_home)
     good, other = choices_of_model(model_that_drops_everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):

@@ -49,7 +49,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 @pytest.fixture
 def make_client(tmp_path: Path) -> MakeClient:
-    """Return a function that writes a stand-in for ``claude`` and returns a PATH to find it."""
+    """Return a function that writes a stand-in for ``claude`` and returns the environment to find it."""
 
     def make_stand_in(body: str = "") -> dict[str, str]:
         folder = tmp_path / "bin"

@@ -82,7 +82,7 @@ def test_simulated_compactions_are_five_turns_apart(first: int, times: int) -> N
 
 
 def test_savings_start_again_after_a_compaction() -> None:
-    """After a compaction of the client, the simulation starts with the actual requests again."""
+    """After a compaction by the client, the simulation starts with the actual requests again."""
     after = [
         request._replace(prompt_count=request.prompt_count + 9)
         for request in requests_of_turns(3, first=40_000)

@@ -42,7 +42,8 @@ def test_sub_agents_are_listed_with_their_tasks(
 ) -> None:
     """``sessions --subagents`` lists the sub-agents of the project, newest first, with their tasks.
 
-    They are in the session's folder, beside the session, or in its file.
+    A sub-agent's records are in a folder of the session, beside the session's file, or in this
+    file.
     """
     path = session_with_subagent(config_home)
     path.with_suffix(".meta.json").write_text('{"agentType":"Explore"}')

@@ -164,7 +164,7 @@ def test_a_mark_during_a_turn_is_after_the_last_complete_step(tui: Tui, plugin: 
 def test_mark_and_back_work_in_every_client(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Both forms of ``mark`` and ``back`` work in every client with ``-p`` and send no request."""
+    """``/resume-hooks:mark`` and ``>back`` work in every client with ``-p`` and send no request."""
     (home.cwd / "a.txt").write_text("EXPLORED a file\n")
     env = ENGINE_ENV | {"RESUME_HOOKS_CLIPBOARD": "none"}
 

@@ -1,7 +1,7 @@
 """Tests of re-homed sessions in the real client.
 
-A session whose folder was moved can be resumed, is listed, and rewinds files. A fork rewinds files
-even if its parent was deleted.
+A session whose folder was moved can be resumed and is listed, and its files can be rewound. The
+files of a fork can be rewound even if its parent was deleted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests of scrubbed sessions in the real client: only the secrets are missing in its requests."""
+"""Tests that the requests of scrubbed sessions in the real client lack only the secrets."""
 
 from __future__ import annotations
 

@@ -619,7 +619,7 @@ def test_a_project_folder_behind_a_link_is_reported(
 def test_an_unreadable_place_that_was_not_requested_is_not_a_failure(
     config_home: ConfigHome, session_with_secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder that was not requested and cannot be listed is not a failure.
+    """If a folder that was not requested cannot be listed, the scrub does not fail.
 
     The scrub reports that the folder was not changed.
     """

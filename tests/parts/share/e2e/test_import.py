@@ -137,7 +137,7 @@ def without_home_paths(words: str, home: ClientHome) -> str:
 def test_a_shared_page_can_be_imported_on_another_machine(
     client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
-    """A page that was shared on one machine and imported on another sends the same conversation."""
+    """A session that was shared as a page and imported on another machine sends the same conversation."""
     root = home.install_session(corpus() / SAMPLE_TRANSCRIPTS[0], str(uuid.uuid4()), set_cwd=True)
     page = other_machine.root / "talk.html"
     output_of_command(home, "share", root.stem, "--yes", "-o", str(page))

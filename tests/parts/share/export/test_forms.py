@@ -218,7 +218,7 @@ MARKDOWN_PIECES = [
 
 
 def assert_no_image_or_html(text: str) -> None:
-    """Check that a Markdown parser finds no image, no HTML except code, and no open fence."""
+    """Check that a Markdown parser finds no image, no HTML except ``<code>``, and no open fence."""
     for shown in (
         restrict_markdown(text),
         "".join(format_document([TextPart(USER, text, "")])),

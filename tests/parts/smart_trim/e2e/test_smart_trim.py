@@ -97,9 +97,9 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     assert "not shown to it" in json.loads(done.stdout)["warnings"][0]
 
     twin = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
-    # From the parent, client 2.1.42 sends only some of the parallel results. From the child, where
-    # all results are in one line, it sends them all. The child's request is therefore compared with
-    # the newest client's request for the parent.
+    # Client 2.1.42 drops parallel results of the parent. For the child, it sends them, because there
+    # all of them are in one line. The child's request is therefore compared with the newest
+    # client's request for the parent.
     whole, cut = (
         resume_request(find_client(NEWEST_VERSION), home, api, twin.stem),
         resume_request(client, home, api, child.stem),
