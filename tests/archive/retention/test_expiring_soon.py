@@ -33,7 +33,7 @@ def test_doctor_counts_expiring_sessions_of_all_projects(config_home: ConfigHome
     finding = _check_expiry(CWD)
     assert (finding.level, finding.code) == ("note", "soon")
     assert (
-        "2 sessions in 2 projects, and files of 1 younger ones, expire within seven days, from 20"
+        "2 sessions in 2 projects, and files of 1 younger sessions, expire within seven days, from 20"
         in finding.detail
     )
     assert "the client's default" in finding.detail
