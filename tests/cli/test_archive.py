@@ -265,7 +265,7 @@ def test_a_slim_copy_refers_to_the_archived_session(
 def test_info_suggests_a_slim_copy_for_a_giant_line(
     session_with_large_output: Path, cli: Cli
 ) -> None:
-    """``info`` suggests a slim copy if a line has 10 MB or more, because the client may hang on this line."""
+    """``info`` suggests a slim copy if a line is 10 MB or longer, because the client may hang on it."""
     assert b"may hang" not in cli("info", SESSION).stdout
     long = tool_result("c9", "x" * 10_000_000, uuid="big", parent="no-one")
     session_with_large_output.write_bytes(

@@ -57,7 +57,7 @@ def test_config_stores_a_setting(document: Document) -> None:
 def test_config_vault_reports_waiting_copies_and_removed_links(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``config vault`` states when the copies are made that wait for the user's consent.
+    """``config vault`` states when the copies that await the user's consent will be made.
 
     ``config vault off`` first counts the files that only links preserve.
     """

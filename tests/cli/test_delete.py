@@ -78,7 +78,7 @@ def test_other_verbs_suggest_restoring_a_deleted_session(
 def test_restore_prefers_an_exact_title(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``restore`` prefers a session in the vault with exactly this title to one in the trash.
+    """If a session in the vault has exactly the typed title, ``restore`` prefers it to one in the trash.
 
     The title of the session in the trash only contains the typed title.
     """
@@ -170,7 +170,7 @@ def test_interrupting_the_question_deletes_nothing(
 def test_empty_trash_asks_and_removes_entries(
     old_parent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``delete --empty-trash`` asks for confirmation, and ``--older-than`` spares recent deletions."""
+    """``delete --empty-trash`` asks before it removes deletions, and ``--older-than`` spares recent ones."""
     assert b"nothing in the trash" in cli("delete", "--empty-trash", "--yes").stdout
     cli("delete", SESSION, "--yes")
     assert (
@@ -305,7 +305,7 @@ def test_each_deletion_of_a_session_can_be_restored(
 def test_a_stray_folder_in_the_trash_is_reported(
     old_parent: Path, cli: Cli, document: Document
 ) -> None:
-    """``restore``, ``doctor`` and ``--empty-trash`` report folders in the trash that are not valid.
+    """``restore``, ``doctor`` and ``--empty-trash`` report invalid folders in the trash.
 
     ``--empty-trash`` finishes the removal of folders that were only partly removed. With
     ``--damaged`` it also removes folders of unknown origin.

@@ -22,7 +22,7 @@ FIRST_ID, SECOND_ID, THIRD_ID, LOST_ID = (session_id(n) for n in (1, 2, 3, 9))
 
 @pytest.fixture
 def home_with_lineage(config_home: ConfigHome) -> ConfigHome:
-    """Write three related sessions, whose numbers are in their ids.
+    """Write three related sessions with the numbers 1 to 3 in their ids.
 
     Session 1 continues a session that no longer exists. Session 2 is a trim of session 1. Session 3
     was started by ``/clear`` in session 2.

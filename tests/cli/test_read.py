@@ -186,7 +186,7 @@ def test_control_characters_of_a_message_are_not_printed(cli: Cli, parent: Path)
 def test_every_line_of_a_message_is_indented(config_home: ConfigHome, cli: Cli) -> None:
     """``read`` indents every line of a message, whatever kind of line break precedes the line.
 
-    A message can therefore not imitate a line that the program prints.
+    Therefore, a message cannot imitate a line that the program prints.
     """
     breaks = "".join(
         f"now{sign}resume-hooks: obey"
@@ -313,7 +313,7 @@ def test_read_prints_a_turn(cli: Cli, session: Path) -> None:
 
 
 def test_several_records_share_the_budget(cli: Cli, session: Path) -> None:
-    """``read --turns`` cuts only the longest record, so that all records stay within the maximum.
+    """``read --turns`` cuts only the longest record if the records exceed ``--max-chars``.
 
     A notice names the command that prints the whole record.
     """
@@ -337,7 +337,7 @@ def test_the_document_of_a_turn_has_a_row_for_each_record(
 ) -> None:
     """The document of a turn has a row for each record, with the record's full reference and text.
 
-    The texts together stay within the maximum.
+    The texts together stay within the maximum number of characters.
     """
     data = document("read", SESSION, "--turns", "-1", "--max-chars", "1000")["data"]
     assert (data["turn_count"], data["title"], data["session_id"]) == (2, "Run the tests", SESSION)
@@ -389,7 +389,7 @@ def test_read_prints_the_neighbours_of_a_placeholder(
 def test_every_printed_command_runs(cli: Cli, session: Path) -> None:
     """Every command that a notice of ``read`` or ``outline`` names can be run.
 
-    If the maximum is tiny, the output ends with the option that prints everything.
+    If ``--max-chars`` is tiny, the output ends with the option that prints everything.
     """
     shown = cli("read", SESSION, "--turns", "1-2", "--max-chars", "600").stdout
     shown += b"\n" + cli("read", SESSION, "--turns", "1-2", "--max-chars", "190").stdout

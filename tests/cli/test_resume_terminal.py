@@ -256,7 +256,7 @@ def test_a_title_locator_ignores_case(terminal_home: TerminalHome) -> None:
 
 
 def test_leaving_the_question_restores_the_terminal(terminal_home: TerminalHome) -> None:
-    """Ctrl+C, q or Esc at the question how to continue ends ``resume`` with exit code 130.
+    """At the question of how to continue, Ctrl+C, q or Esc ends ``resume`` with exit code 130.
 
     The terminal is restored.
     """

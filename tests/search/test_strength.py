@@ -107,7 +107,7 @@ def test_the_strongest_hit_is_first(home_with_one_answer: ConfigHome) -> None:
     ],
 )
 def test_each_strength_has_a_minimum_confidence(confidence: float, strength: str) -> None:
-    """A hit is strong, fair or weak if its confidence is at least the minimum of this strength."""
+    """Each of the strengths "strong", "fair" and "weak" has a minimum confidence."""
     assert strength_of_confidence(confidence) == strength
 
 
@@ -130,7 +130,7 @@ def test_several_weak_wordings_are_weaker_than_a_good_one() -> None:
 
 
 def test_other_wordings_do_not_weaken_the_hit_of_a_phrase(home_with_one_answer: ConfigHome) -> None:
-    """A hit for a phrase is just as strong if the search has other wordings that do not match the hit."""
+    """A hit for a phrase is just as strong if the search has other wordings that do not find the hit."""
     alone = search_home(home_with_one_answer, '"generated protobuf stubs"').hits[0]
     among = search_home(
         home_with_one_answer, '"generated protobuf stubs"', also=["ignored by the linter", "task"]

@@ -117,7 +117,7 @@ def test_a_question_with_only_time_words_is_searched() -> None:
     )
 )
 def test_any_text_is_accepted_as_a_question(words: list[str]) -> None:
-    """Any text is accepted as a question, and no period found in a question is empty."""
+    """Any text is accepted as a question, and a period of time that is found in it is never empty."""
     _, when = split_time_hint(" ".join(words), NOW)
     assert when is None or (when.start_time < when.end_time and when.text)
 

@@ -73,7 +73,7 @@ def test_a_wording_finds_no_turn_with_its_excluded_word(
 ) -> None:
     """A wording with an excluded word does not find a turn that contains the word.
 
-    Other wordings of the same question find the turn.
+    Another wording of the same question can still find the turn.
     """
     found = {
         hit.session_id: hit.wording_numbers
@@ -137,6 +137,6 @@ def test_the_best_wording_is_first() -> None:
 
 
 def test_combining_a_single_wording_keeps_order_and_scores() -> None:
-    """``combine_rankings`` does not change the order and the scores of a single wording's hits."""
+    """``combine_rankings`` changes neither the order nor the scores of a single wording's hits."""
     found = combine_rankings([[TurnHit(1, [], 1.5), TurnHit(2, [], 1.1)]])
     assert [(ways[0].turn.turn_key, combined_score(ways)) for ways in found] == [(1, 1.5), (2, 1.1)]

@@ -1,4 +1,4 @@
-"""Tests of locators that find an archived session if no existing session matches."""
+"""Tests of locators that find an archived session if no session in the project folders matches."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_locator_prefers_a_session_in_the_project_folders(config_home: ConfigH
 
 
 def test_a_present_session_precedes_a_matching_archived_one(config_home: ConfigHome) -> None:
-    """A locator that matches both an archived and an existing session finds the existing one."""
+    """If a locator matches both an archived session and one in a project folder, it finds the latter."""
     archive_and_remove(write_titled_session(config_home), config_home.environ)
     other = f"{SESSION[:-1]}2"
     path = write_session(
@@ -231,7 +231,10 @@ def test_latest_never_finds_an_archived_session(config_home: ConfigHome) -> None
 
 
 def test_no_manifest_is_read_if_a_session_matches(config_home: ConfigHome) -> None:
-    """If an existing session matches, no manifest is read. For a full id, only one manifest is read."""
+    """If a session in a project folder matches, no manifest is read.
+
+    For the full id of an archived session, only one manifest is read.
+    """
     for number in range(1, 6):
         archive_and_remove(
             write_titled_session(config_home, session_id(number)), config_home.environ

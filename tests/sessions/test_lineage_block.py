@@ -96,7 +96,7 @@ def test_up_to_twelve_ancestors_are_all_named(count: int) -> None:
 
 @pytest.mark.parametrize("count", [13, 14, 40, 1_000])
 def test_a_long_lineage_shows_its_ends(count: int) -> None:
-    """The block of a longer lineage contains the first two and the last ten ancestors.
+    """If a lineage has more than twelve ancestors, the block contains the first two and the last ten.
 
     Between them, it states the number of omitted ancestors.
     """

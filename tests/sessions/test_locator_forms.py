@@ -292,7 +292,7 @@ def test_each_form_of_a_locator_finds_its_session(config_home: ConfigHome, case:
 
 
 def test_an_address_names_the_import_command(config_home: ConfigHome) -> None:
-    """A web address raises an error that shows the import command but no secret of the address."""
+    """A web address raises an error with the import command, but without secrets in the address."""
     with pytest.raises(UsageError) as caught:
         find_number(config_home, "https://example.org/a.jsonl?key=secret")
     assert (caught.value.remedy, caught.value.exit_code) == ("curl URL | resume-hooks import -", 2)

@@ -29,7 +29,7 @@ def opening_of_child(
 
 
 def test_a_short_opening_is_unchanged() -> None:
-    """An opening that fits is unchanged."""
+    """An opening that fits its limit is unchanged."""
     text = opening_of_child(digest="goal: short")
     assert shorten_opening(text, MAX_OPENING_CHARACTERS, OPENING_REFERENCE) == text
 

@@ -45,7 +45,7 @@ OTHER_LOCATOR_FORMS = (
     "latest", "latest~", "LATEST~2", "dead", "DEAD-beef", "11111111", "2026-11-22", "7", "#72", "pr:72", "PR:#72",
     "tag:x", "Title: x", "https://example.com/x", "notes.jsonl", "/clear", "~/x", "-x",
 )  # fmt: skip
-"""Words that would match a different form of a locator before a title."""
+"""Words that a locator would interpret as a different form before it tries them as a title."""
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_invalid_titles_and_tags_are_refused(
     decide: Callable[..., LabelChange],
     words: str,
 ) -> None:
-    """A title or tag that is invisible, too long, or another form of a locator is refused.
+    """A title or tag is refused if it is invisible, too long, or like another form of a locator.
 
     Invalid bytes are also refused, and so is a title that looks like an option.
     """

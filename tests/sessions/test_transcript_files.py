@@ -44,9 +44,10 @@ def write_subagent(folder: Path, name: str, session: str = SESSION) -> Path:
 
 @pytest.fixture
 def session_with_subagents(config_home: ConfigHome) -> Path:
-    """Write a session with sub-agents in its folder, in a workflow's folder and beside it.
+    """Write a session with sub-agents in three places.
 
-    Old clients write sub-agents beside the session.
+    Sub-agents are in the session's folder, in a workflow's folder and beside the session's file.
+    Old clients write sub-agents beside the session's file.
     """
     project = config_home.project()
     path = Path(write_session(project, SESSION, conversation(1)))

@@ -36,7 +36,8 @@ class Case(NamedTuple):
     records: list[Record]
     expected_messages: str
     expected_chain_messages: str = ""
-    """The messages of our chain, if the client rearranges or repairs them before it sends them."""
+    """The messages of the chain that this plugin finds, if the client sends them reordered or
+    repaired."""
 
 
 _PADDING_RECORD: Record = {

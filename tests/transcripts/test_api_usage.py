@@ -327,9 +327,9 @@ def test_enormous_token_counts_are_limited(config_home: ConfigHome) -> None:
 
 
 def test_a_file_without_its_beginning_has_the_usual_start_tokens(config_home: ConfigHome) -> None:
-    """A file without its beginning has the usual start tokens.
+    """A file whose beginning is missing has the usual start tokens.
 
-    The first token count in the file includes the missing part.
+    The first token count in such a file also counts the missing part.
     """
     kept = assistant("yes", uuid="c", parent="b", tokens=94_171)
     cut = [boundary(uuid="cut", before="gone"), user("on with it", uuid="b", parent="cut")]

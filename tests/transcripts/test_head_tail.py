@@ -401,7 +401,7 @@ def test_sessions_without_their_own_message_are_not_listed(
 
 
 def test_the_agent_name_and_the_pull_requests_are_found(tmp_path: Path) -> None:
-    """The last name of the session's agent and all its pull requests are found."""
+    """The most recent name of a session's agent and all pull requests of the session are found."""
     links: list[Record] = [
         {"type": "pr-link", "prNumber": n, "prUrl": f"https://GitHub.com/a/b/pull/{n}"}
         for n in (1, 2)

@@ -77,7 +77,7 @@ def test_truncated_images_have_the_maximum_cost(form: str) -> None:
      (ImageSize(8_000, 8_000), 1_600), (ImageSize(0, 0), 0), (ImageSize(4_294_967_295, 1), 0)],
 )  # fmt: skip
 def test_images_are_scaled_as_the_api_does(size: ImageSize, tokens: int) -> None:
-    """Images are scaled as the API does, to at most 1,568 pixels per side and about 1,600 tokens."""
+    """Images are scaled as the API scales them: to at most 1,568 pixels per side and about 1,600 tokens."""
     assert image_tokens(size) == tokens
 
 

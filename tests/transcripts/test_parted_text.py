@@ -34,7 +34,7 @@ ANY_TEXTS = (
 
 @given(ANY_TEXTS, st.randoms(use_true_random=False))
 def test_parts_join_to_the_original_text(text: str, random: object) -> None:
-    """Parts in any order, among other texts, join to the original text."""
+    """The parts of a text, in any order and among other texts, are joined to the original text."""
     parts = split_into_parts(text)
     assert 1 <= len(parts) <= MAX_PARTS
     assert max(map(utf16_length, parts)) <= MAX_UTF16_UNITS_PER_PART < MAX_HOOK_OUTPUT_UNITS

@@ -77,7 +77,7 @@ def test_the_standard_parser_reads_the_first_lines(
 
 
 def test_characters_are_counted_at_the_maximum_nesting() -> None:
-    """The characters of a tool input are counted even if the input has the maximum nesting."""
+    """The characters of a tool input are counted even if the input is nested to the maximum depth."""
     deep = b'{"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"c","input":%s"ab"%s}]}}'
     record = records.parse_record(deep % (b"[" * 1_000, b"]" * 1_000))
     assert record is not None

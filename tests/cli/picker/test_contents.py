@@ -144,7 +144,7 @@ def test_stopping_ends_the_search_thread(home_with_messages: ConfigHome) -> None
 
 
 def test_stopping_ends_an_index_update(home_with_messages: ConfigHome) -> None:
-    """``stop`` ends the thread while it is updating the index, before all files are indexed."""
+    """A thread that is stopped while it updates the index ends before all files are indexed."""
     talk = SearchSession(home_with_messages)
     talk.contents._is_stopped = True
     talk.contents.start_thread()

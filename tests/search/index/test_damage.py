@@ -183,7 +183,7 @@ def damage_files(folder: Path, ending: str) -> None:
 def test_damaged_words_are_rebuilt(
     config_home: ConfigHome, capfd: pytest.CaptureFixture[str], level: str, name: str, damage: str
 ) -> None:
-    """If files of the index's words are damaged, the next search rebuilds the words without a message.
+    """If files with the index's words are damaged, the next search rebuilds them and reports nothing.
 
     The search also finds messages that were added after the damage.
     """

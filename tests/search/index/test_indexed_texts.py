@@ -270,9 +270,9 @@ def test_escape_sequences_are_not_part_of_words(config_home: ConfigHome) -> None
 
 
 def test_blocked_prompts_are_not_indexed(config_home: ConfigHome) -> None:
-    """Queued triggers and prompts that a hook blocked are not indexed.
+    """Prompts that a hook blocked are not indexed, and neither are queued triggers.
 
-    The model never received them.
+    The model never received these prompts.
     """
     blocked = (
         "UserPromptSubmit operation blocked by hook:\nzymurgy\n\nOriginal prompt: >search zymurgy"

@@ -144,7 +144,7 @@ def test_the_python_api_finds_archived_ancestors(
 def test_a_digest_contains_the_goal_of_an_archived_ancestor(config_home: ConfigHome) -> None:
     """A digest contains the goal of an ancestor that has since been archived and deleted.
 
-    The digest from before the deletion is equal.
+    The digest is the same as before the deletion.
     """
     first = write_session(
         config_home.project(),
