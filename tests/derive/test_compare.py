@@ -121,7 +121,7 @@ def compare_at(
 
 
 def estimates_by_name(found: Comparison) -> dict[str, Estimate]:
-    """Return the estimates by the name of the strategy."""
+    """Return the estimates by the names of their strategies."""
     return {estimate.name: estimate for estimate in found.estimates}
 
 
@@ -170,8 +170,8 @@ def test_a_cold_cache_makes_small_contexts_pay_off_at_once(config_home: ConfigHo
         assert rows[name].uncached_tokens == rows[name].tokens_after
     assert rows[GO_ON].next_turn_cost == 220_600
     assert [rows[name].turns_to_pay_off for name in (GO_ON, TRIM, HANDOFF)] == [None, 1, 1]
-    # The compaction sends all tokens once more. The next request reads only the beginning that all
-    # requests share from the cache.
+    # The compaction sends all tokens once more. In the next request, only the beginning that all
+    # requests share is read from the cache.
     assert rows[COMPACT].uncached_tokens == 110_300 + rows[COMPACT].tokens_after - SHARED
 
 
@@ -267,7 +267,7 @@ def measured_context(tokens: int, window: int = 200_000) -> ContextSize:
         (measured_context(190_000), measured_context(160_000), HANDOFF),
         (measured_context(190_000), None, HANDOFF),
         (measured_context(600_000, 1_000_000), measured_context(300_000, 1_000_000), None),
-        # The context is larger than the limit of so small a window, so the client would compact
+        # The context exceeds the limit of this small window, so the client would compact
         # immediately.
         (measured_context(20_000, 50_000), measured_context(10_000, 50_000), TRIM),
     ],
@@ -307,7 +307,10 @@ def test_the_remaining_prompts_are_estimated_after_three_turns(
 
 
 def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> None:
-    """The percentage is based on the window in the user's settings, as in the notice above the prompt."""
+    """The percentage of used context is based on the window in the user's settings.
+
+    The notice above the prompt uses the same window.
+    """
     (config_home.config / "settings.json").write_text(json.dumps({"autoCompactWindow": 140_000}))
     found = compare_at(config_home, bulky_session(), 200)
     assert (found.context.percent, found.context.usable_tokens) == (92, 120_000)
@@ -349,7 +352,7 @@ def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
 
 
 def test_the_comparison_and_the_rollover_assume_equal_summary_sizes() -> None:
-    """The comparison assumes the same summary sizes as the rollover, although it does not import them."""
+    """The comparison has its own constants for a summary's sizes, which equal those of the rollover."""
     assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_CHARACTERS
     assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_PART_BYTES * MAX_SUMMARY_PARTS
 

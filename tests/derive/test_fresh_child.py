@@ -420,7 +420,7 @@ def test_a_planned_child_is_written_without_its_parent(config_home: ConfigHome) 
 
 
 def test_a_missing_project_folder_is_an_error(config_home: ConfigHome) -> None:
-    """If the project's folder disappears before the write, the error names the child."""
+    """If the project's folder disappears before the child is written, the error names the child."""
     decided = agents.plan_fresh(write_parent(config_home), config_home.where)
     shutil.rmtree(config_home.project())
     with pytest.raises(WriteFailed, match=decided.draft.attributes.session_id):

@@ -73,7 +73,7 @@ class SimulatedClient:
     def wait_for_next_instant(self) -> float:
         """Wait briefly, and return the current time.
 
-        Because of the wait, a child's prompts are later than the child itself.
+        Because of the wait, a child's prompts are written later than the child itself.
         """
         time.sleep(0.002)
         self.clock = time.time()

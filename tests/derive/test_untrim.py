@@ -55,8 +55,8 @@ LONG_TEXT = "many words, " * 100
 OLD_TIME = 1_000_000_000.0
 
 LARGE_SESSION_BYTES = 1_200_000
-"""A real session with more bytes than this is also tested with the aggressive options. About 15
-real sessions are so large."""
+"""Only real sessions with more bytes than this are also tested with the aggressive options. There
+are about 15 such sessions."""
 
 
 def bulky_session() -> list[Record]:

@@ -123,7 +123,7 @@ def test_records_before_the_first_prompt_are_turn_0(tmp_path: Path) -> None:
 def test_turns_before_a_compaction_are_marked(tmp_path: Path) -> None:
     """Turns before a compaction are marked as compacted, even if there were several compactions.
 
-    After a compaction, a turn has no number of added tokens.
+    The first turn after a compaction has no number of added tokens.
     """
     lines: list[Record | bytes] = [
         *conversation(1, prefix="a"),

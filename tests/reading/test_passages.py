@@ -138,7 +138,7 @@ def test_a_huge_text_is_cut_to_a_short_piece() -> None:
         TRANSCRIPT_NAMES, 1_000
     )
     assert len(piece.body) < 5_000
-    # The indent adds two characters, and the blank at the end is removed.
+    # The indent adds two characters, and the space at the end is removed.
     assert piece.cut_character_count + len(piece.body) == 500_000 + 2 - 1
 
 

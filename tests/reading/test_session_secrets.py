@@ -1,4 +1,4 @@
-"""Tests of finding secrets in a session, including values that only their command shows to be secret."""
+"""Tests of finding secrets in a session, including secrets that only their command reveals as such."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ MOVED_LINES = {
 
 @pytest.mark.parametrize("name", MOVED_LINES)
 def test_only_the_folder_in_a_line_changes(name: str) -> None:
-    """In each line, only the folder of the record itself is changed. All other bytes are kept."""
+    """In each line, only the record's own folder is changed. All other bytes are kept."""
     before, after = MOVED_LINES[name]
     assert plan_relocation("/old/proj", "/new").relocate_line(before) == after
 

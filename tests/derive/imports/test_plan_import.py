@@ -306,7 +306,7 @@ def test_damaged_lines_are_counted(config_home: ConfigHome, target_folder: str) 
 def test_unmatched_calls_and_results_are_repaired(
     config_home: ConfigHome, target_folder: str
 ) -> None:
-    """A call without a result at the end gets a result. A result without a call is dropped."""
+    """A call at the end of a session gets a result if it has none. A result without a call is dropped."""
     records = [
         assistant("hello", uuid="a0"),
         tool_result("c0", uuid="r0", parent="a0", ts=1),

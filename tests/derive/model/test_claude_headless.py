@@ -35,7 +35,7 @@ def ask_stand_in(
 
 
 def stand_in_failure(stand_in: StandIn, max_seconds: float = 30.0) -> HeadlessFailed:
-    """Ask a stand-in for the client, which must fail, and return the error."""
+    """Ask a stand-in for the client that fails, and return the error."""
     with pytest.raises(HeadlessFailed) as caught:
         ask_stand_in(stand_in, max_seconds=max_seconds)
     assert "\n" not in caught.value.message

@@ -1,4 +1,4 @@
-"""Tests of the answer that a fork of the session's own model returned, and of its failures."""
+"""Tests of the prompt for the session's own model, and of reading the model's answers and failures."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def test_hostile_text_is_only_material_for_the_model(config_home: ConfigHome, pa
 def test_a_summary_may_refer_to_records_in_the_digest(
     config_home: ConfigHome, parent: Path
 ) -> None:
-    """A summary's reference to a record of the session is kept. A reference beyond its end is dropped."""
+    """A summary's reference to a record is kept. A reference beyond the end of the session is dropped."""
     outcome, _ = roll_over(
         config_home, parent, {**MINIMAL_SUMMARY, "done": [{"text": "It.", "records": [0, 4711]}]}
     )

@@ -85,7 +85,7 @@ class TranscriptMaker:
         return self.add("user", message={"role": "user", "content": content}, **record_fields)
 
     def answer(self, content: Any, message_id: str = "", **record_fields: Any) -> str:
-        """Add a message of the model. About a third of these messages have no token counts."""
+        """Add a message of the model. About a third of the added messages have no token counts."""
         body: Record = {
             "model": "m",
             "id": message_id or f"msg_{self.count}",

@@ -28,7 +28,7 @@ OPTIONS_BY_NAME = {
 
 
 def sent_calls(transcript: Transcript) -> Counter[tuple[str, str]]:
-    """Count each call and each result on the live chain that the API accepts, by its kind and id."""
+    """Return how often each call and result that the API accepts is on the live chain, by kind and id."""
     row = linearize_chain(transcript.chain)
     return Counter(
         (kind, call)

@@ -84,7 +84,7 @@ def strings_in(value: Any) -> Iterator[str]:
 
 
 def sent_strings(record: Record) -> Counter[str]:
-    """Return how often each string occurs in the part of a record that is sent to the API."""
+    """Return how often each string occurs in the part of the record that is sent to the API."""
     return Counter([*strings_in(record.get("message")), *strings_in(record.get("rendered"))])
 
 

@@ -368,7 +368,7 @@ def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
 ) -> None:
     """The input of a ``Write`` call is kept if something other than an edit changed the file later.
 
-    The client sends such a file again if its content differs from the input.
+    The client sends the file again if its content differs from the input.
     """
     path = tmp_path / "a.py"
     chain = (

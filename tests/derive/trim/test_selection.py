@@ -232,7 +232,7 @@ def test_a_target_trims_a_stale_read_before_an_older_result(config_home: ConfigH
 
 
 def test_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> None:
-    """A trim with a target lowers the default threshold if necessary, but not a threshold that was given."""
+    """A trim with a target lowers the default threshold if necessary, but not a threshold of the user."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(8):
         chain.call_with_result(f"t{number}", "Bash", f"{number} " + "word " * 80).answer(

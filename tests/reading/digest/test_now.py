@@ -90,9 +90,10 @@ def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
 def test_the_plan_of_plan_mode_is_named_even_if_it_was_copied(
     config_home: ConfigHome, folder: str
 ) -> None:
-    """In plan mode, the written plan is named as the only file that may be edited, even if it was copied.
+    """In plan mode, the written plan is named as the only file that may be edited.
 
-    After plan mode has ended, the digest no longer says this.
+    This holds even if the plan was copied to another file. After plan mode has ended, the digest no
+    longer says this.
     """
     plan = f"{folder}/calm-fox.md"
     talk = Talk().prompt("go", permissionMode="plan")

@@ -884,7 +884,7 @@ def test_writing_an_approved_plan_is_not_among_the_latest_calls(config_home: Con
 def test_superseded_calls_are_omitted(config_home: ConfigHome) -> None:
     """Calls that later calls replaced are not shown.
 
-    Examples are an earlier run of a command, an earlier read of a file, and a change of imports.
+    Examples are an earlier run of a command, an earlier read of a file, and an edit of imports.
     """
     path = "/home/user/proj/a.py"
     talk = (

@@ -363,7 +363,7 @@ def test_an_abandoned_query_stops_git(repo: Path) -> None:
 
 
 def test_the_index_is_not_changed(repo: Path) -> None:
-    """Reading the state changes neither the index file nor its time."""
+    """Reading the state changes neither the index file nor its modification time."""
     os.utime(repo / "a", (1, 1))
     index = repo / ".git" / "index"
     before = index.stat().st_mtime_ns, index.read_bytes()

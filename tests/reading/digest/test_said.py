@@ -848,7 +848,7 @@ OUTDATED_ROW_START = "the task list is out of date, last changed "
 
 
 def find_outdated_list_rows(digest: Digest) -> dict[str, str]:
-    """Return the references of the rows about outdated todo lists in the section "now", by the row's text."""
+    """Return the rows about outdated todo lists in the section "now", each text with its reference."""
     entries = digest.section_entries("now")
     return {entry.text: entry.ref for entry in entries if entry.text.startswith(OUTDATED_ROW_START)}
 
