@@ -237,7 +237,7 @@ def remove_lineage_row(rows: RequestRows) -> RequestRows:
 
 
 def differing_rows(found: RequestRows, wanted: RequestRows) -> list[Any]:
-    """Return the pairs of rows that differ between an older and the newest client's request.
+    """Return the pairs of rows that differ between the requests of an older client and the newest one.
 
     If the older client cleared a result, this is not a difference.
     """

@@ -196,7 +196,7 @@ def run_turn(tui: Tui, usage: Usage = WARM_CACHE_USAGE) -> None:
 def test_a_rollover_without_an_answer_asks_the_headless_model(
     tui: Tui, plugin: Path, tmp_path: Path, replies_by_reason: dict[str, list[Reply]]
 ) -> None:
-    """If the session's model returns no summary, a headless run adds a summary to the same child.
+    """If the session's model returns no summary, a headless run writes the summary for the child.
 
     The reason is reported, and no tool call in the model's reply runs. After a resume, the client
     has no last request that could be extended, so the headless run writes the summary immediately.
@@ -253,7 +253,7 @@ def test_a_rollover_asks_another_model_if_it_costs_less(
 
 
 def test_a_rollover_after_esc_uses_the_same_child(tui: Tui, plugin: Path, tmp_path: Path) -> None:
-    """After Esc during ``/rollover``, a second ``/rollover`` adds the summary to the same child.
+    """After Esc during ``/rollover``, a second ``/rollover`` adds the summary to the child of the first.
 
     Before that, the child contains only a digest. A reply that arrives after Esc is not added to
     any child. A summary that is too long is shortened, and secrets are removed from it.

@@ -260,7 +260,7 @@ def test_trim_untrim_and_reading_commands_answer_directly(
 
 
 def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, parent: Path) -> None:
-    """After Esc during ``/rollover``, a second ``/rollover`` adds the summary to the same child.
+    """After Esc during ``/rollover``, a second ``/rollover`` adds the summary to the child of the first.
 
     Esc stops the model. The second ``/rollover`` also opens the child. There is no client on PATH,
     so the engine starts the client that called the engine.

@@ -62,7 +62,7 @@ def steps_of_seed(seed: int) -> list[str]:
 
 
 class PlayedSession:
-    """A session in a client that plays the steps of a sequence. It records the typed prompts."""
+    """A session that plays the steps of a sequence in a client and records the typed prompts."""
 
     def __init__(self, home: ClientHome, api: MockApi, plugin: Path) -> None:
         self.home, self.api, self.plugin = home, api, plugin

@@ -109,7 +109,7 @@ def check_reading_answers(answers: list[str]) -> None:
 
 
 def tool_results(requests: list[Request]) -> list[str]:
-    """Return the tool results in the requests in their order, without repetitions."""
+    """Return the tool results in the requests, in order and without repetitions."""
     found: dict[str, str] = {}
     for message in (message for request in requests for message in request["messages"]):
         for block in message["content"] if isinstance(message["content"], list) else []:

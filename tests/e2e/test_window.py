@@ -61,7 +61,7 @@ def test_all_reports_use_one_context_window(
     window_tokens: int,
     is_shown_by_hook: bool,
 ) -> None:
-    """The band, the hook's line, both cards, the trim's question and the shell show the same percentage."""
+    """The band, the hook's line, ``/full``, ``>resume``, ``/trim`` and the shell show the same percentage."""
     api.usage = Usage(
         input_tokens=10, cache_read_input_tokens=used_tokens - 10 - Usage().output_tokens
     )

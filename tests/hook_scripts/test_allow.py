@@ -149,7 +149,7 @@ def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
 def test_the_hook_replies_only_to_one_call_of_a_reading_verb(
     spaced_plugin: PluginCopy, shell: list[str]
 ) -> None:
-    """The hook does not reply if a command runs another program, a second command, or no reading verb.
+    """The hook does not reply unless the command is a single call of a verb that only reads.
 
     It does not reply to shell expansions either.
     """
@@ -162,8 +162,8 @@ def test_the_hook_replies_only_to_one_call_of_a_reading_verb(
 def test_only_a_plain_bash_call_is_allowed(spaced_plugin: PluginCopy) -> None:
     """The hook allows only a plain Bash call of the launcher.
 
-    It does not reply to calls of other tools, calls outside the sandbox, second commands, or very
-    long calls. It does not reply in the plugin's own headless run either.
+    It does not reply to calls of other tools, calls outside the sandbox, very long calls, or events
+    with a second command. It does not reply in the plugin's own headless run either.
     """
     command = insert_launcher_path(spaced_plugin, READING_COMMANDS[0])
     assert is_call_allowed(spaced_plugin, bash_event(command))

@@ -379,7 +379,7 @@ def test_a_trigger_without_python_is_blocked(
 def remove_plugin_from_list(plugin: PluginCopy) -> dict[str, str]:
     """Remove the plugin from the client's list of plugins.
 
-    Return the environment of a client that is still running.
+    Return the environment of a client that was started before and is still running.
     """
     plugins = plugin.data_folder.parent.parent
     (plugins / "installed_plugins.json").write_text('{"version": 2, "plugins": {"x@y": []}}')

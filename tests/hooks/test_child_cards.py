@@ -264,7 +264,7 @@ def test_no_reason_contains_control_characters(reason: str) -> None:
 
 @pytest.mark.parametrize("letter", ["x", "語", "🚀", "x\n", "\x01"])
 def test_a_long_reason_loses_its_middle(letter: str) -> None:
-    """If a reason is longer than the client allows, its middle is cut out; first and last lines stay."""
+    """If a reason is too long for the client, its middle is cut out; its first and last lines stay."""
     text = text_of_block_reply(f"first line\n{letter * 30_000}\nThe last line.")
     assert count_utf16_units(text) <= 10_000
     assert text.startswith("first line\n")

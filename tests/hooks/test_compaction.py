@@ -238,7 +238,10 @@ def test_a_full_session_is_compacted_as_the_user_chose(
 def compact_at_threshold(
     rows: list[dict[str, Any]], compaction_setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
-    """Return the plan for a compaction at the token limit in the setting, such as ``trim@60k``."""
+    """Return the plan for a compaction at the token limit.
+
+    ``compaction_setting``, such as ``trim@60k``, contains the limit.
+    """
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", compaction_setting)
     return ask_for_trim_in_place(rows, trigger=compaction.THRESHOLD_TRIGGER, options=None)
 

@@ -78,7 +78,10 @@ def read_note(home: ConfigHome) -> dict[str, Any]:
 
 
 def test_a_full_context_is_reported_once(config_home: ConfigHome, end_turn: Any) -> None:
-    """The hook prints its line when 80 percent of the context is used, but only once per window size."""
+    """The hook prints its line when 80 percent of the context is used.
+
+    The line appears only once for each size of the context window.
+    """
     assert end_turn(full_conversation(143_999)) == ""
     assert read_note(config_home) == {"version": 1, "look": 144_000, "told": 0}
     assert end_turn(full_conversation(144_000)) == (
@@ -104,7 +107,7 @@ def test_a_full_context_is_reported_once(config_home: ConfigHome, end_turn: Any)
 def test_a_larger_window_is_reported_again(config_home: ConfigHome, end_turn: Any) -> None:
     """The hook prints its line again if the context window turns out to be a million tokens.
 
-    A context of more than 200,000 tokens proves that the window is that large.
+    A context of more than 200,000 tokens proves that the window is larger than usual.
     """
     assert "91 %" in end_turn(full_conversation(163_000))
     assert end_turn(full_conversation(300_000)) == ""
@@ -192,7 +195,10 @@ def test_without_a_writable_note_nothing_is_reported(
 
 
 def test_notes_are_private_and_expire(config_home: ConfigHome, end_turn: Any) -> None:
-    """A note file has mode 0600 and contains two numbers. Note files of old sessions are deleted."""
+    """A note file has mode 0600 and contains its version and two token counts.
+
+    Note files of old sessions are deleted.
+    """
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     ages = {"notice-old.json": 101, "notice-young.json": 99, "trim-old.json": 101}

@@ -1,4 +1,4 @@
-"""Tests of the names in answers: an answer writes trigger names the way the user typed the trigger."""
+"""Tests that an answer writes the names of triggers with the prefix that the user typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of ``/rollover``, and of ``>rollover`` through the hook with a stand-in for ``claude``."""
+"""Tests of ``/rollover``, and of ``>rollover``, which runs in the hook with a stand-in for ``claude``."""
 
 from __future__ import annotations
 
@@ -307,7 +307,8 @@ def test_the_headless_model_is_asked_after_the_sessions_model(
 ) -> None:
     """If the session's own model gives no summary, the rollover asks the headless model.
 
-    The summary from the headless model goes into the same child. The remark shows both costs.
+    The summary from the headless model goes into the existing child. The remark shows the costs of
+    both models.
     """
     made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     monkeypatch.setenv("PATH", made.path)

@@ -1,6 +1,7 @@
 """Tests of the SessionEnd and SessionStart hooks on every supported Python version.
 
-The hooks record which session follows a ``/clear``. The SessionStart hook also reports news.
+The hooks record which session follows a ``/clear``. The SessionStart hook also shows lines about
+handoffs, expired caches and large files.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def clear_notes(home: ConfigHome) -> list[Path]:
 
 
 def notes_folder(home: ConfigHome) -> Path:
-    """Return the folder of notes."""
+    """Return the path of the folder that contains the notes."""
     return home.config / "resume-hooks" / "pending"
 
 
@@ -229,7 +230,7 @@ def test_an_outdated_clear_note_writes_no_link(
 ) -> None:
     """If the note of a ``/clear`` is too old or has a future time, no link is recorded.
 
-    The note is deleted.
+    In both cases, the note is deleted.
     """
     send_event(end_event())
     (mark,) = clear_notes(config_home)
@@ -389,7 +390,10 @@ def test_a_clear_note_that_is_not_a_file_is_ignored(
 
 @pytest.fixture
 def pending_child(config_home: ConfigHome) -> Path:
-    """Write an unopened child of ``OLD_ID`` that waits for a ``/clear`` in the client with the id 4711."""
+    """Write an unopened child of ``OLD_ID`` and return its path.
+
+    The child waits for a ``/clear`` in the client with the process id 4711.
+    """
     path = write_session(config_home.project(), CHILD_ID, conversation(1, session_id=CHILD_ID))
     rows = f"1. old · {OLD_ID}\n2. new · {CHILD_ID} · this session\n   {path}"
     opening = f"[SESSION LINEAGE]\n{rows}\n[/SESSION LINEAGE]\n\ngo on \x1b[1m!"

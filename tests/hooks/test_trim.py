@@ -137,7 +137,10 @@ def test_yes_makes_the_child(
 
 
 def test_the_child_has_the_options_of_the_question(type_prompt: TypePrompt, parent: Path) -> None:
-    """``>trim yes`` makes the child with the options of the question. Both cards show these options."""
+    """``>trim yes`` makes the child with the options of the question.
+
+    The card of the question and the card of the child show these options.
+    """
     options = "--keep-recent 0 only=results --tools Read"
     assert f"options: {options}" in type_prompt(f">trim {options}")
     assert f"options: {options}" in type_prompt(">trim yes")
@@ -337,7 +340,7 @@ def test_a_changed_child_is_not_offered(type_prompt: TypePrompt, parent: Path, c
 def test_a_child_of_another_session_is_not_offered(
     type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
 ) -> None:
-    """If the child in an answered question is not a child of this session, the card does not name it."""
+    """If the child that an answered question names has a different parent, the card does not name it."""
     foreign = session_id(7)
     write_session(config_home.project(), foreign, conversation(1, session_id=foreign))
     type_prompt(">trim")

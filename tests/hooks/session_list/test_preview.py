@@ -35,7 +35,7 @@ from tests.builders import (
 
 @pytest.fixture
 def session(config_home: ConfigHome) -> ListedSession:
-    """Return the list's row of a session with three turns."""
+    """Write a session with three turns and return it as the list shows it."""
     write_session(
         config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")]
     )

@@ -129,7 +129,7 @@ def test_message_matches_are_listed_last_in_search_order() -> None:
 
 
 def test_a_copied_turn_is_shown_in_the_first_listed_session() -> None:
-    """If several sessions contain the same turn, it is shown in the first of them that is listed.
+    """If several sessions contain the same turn, it is shown only in the one that the list shows first.
 
     If a session that comes earlier in ``TurnHit.sessions`` is loaded later, the turn moves to it.
     """
