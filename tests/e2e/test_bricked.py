@@ -48,7 +48,7 @@ QUIET_ENV_WITHOUT_RETRIES = QUIET_ENV | {
     "RESUME_HOOKS_VAULT": "off",
     "CLAUDE_CODE_MAX_RETRIES": "0",
 }
-"""Environment variables that turn off the plugin's other messages and the client's retries."""
+"""Environment variables that turn off the plugin's unrelated messages and the client's retries."""
 
 
 def error_of_invalid_request(request: Request) -> str:

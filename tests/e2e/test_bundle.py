@@ -117,7 +117,7 @@ def import_bundle(
 def test_a_bundle_continues_on_another_machine(
     name: str, client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
-    """After an import, a session and its fork have the same ids, requests and lineage as before."""
+    """After an import, a session and its fork have the same ids, requests and lineage as the originals."""
     root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
     child = write_child(fork.plan_fork(locate.session_file(str(root)), home.where), home.where)
     bundle = pack_sessions([root, Path(child.file)], home)

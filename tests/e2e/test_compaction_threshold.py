@@ -1,6 +1,6 @@
 """Tests of ``compaction trim@150k``.
 
-It compacts a session after a turn that ends above this number of tokens.
+This setting compacts a session after a turn that ends above this number of tokens.
 """
 
 from __future__ import annotations

@@ -135,7 +135,8 @@ def test_esc_keeps_the_digest_child(
 ) -> None:
     """Esc during ``>rollover`` leaves a child with a digest and without a summary.
 
-    A second ``>rollover`` adds the summary to the same child, which a pasted command opens.
+    A second ``>rollover`` adds the summary to this child, which the user then opens by pasting a
+    command.
     """
     tui.start(
         plugin_dir=plugin,

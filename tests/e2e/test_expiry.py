@@ -1,6 +1,6 @@
 """Tests that sessions are archived before the client's own cleanup deletes them.
 
-They can be restored afterwards.
+The archived sessions can be restored afterwards.
 """
 
 from __future__ import annotations

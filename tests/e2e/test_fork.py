@@ -308,8 +308,8 @@ def test_forks_of_a_sample_send_their_parents_messages(
 ) -> None:
     """Forks of the sample sessions, whole and at two random cuts each, send their parents' messages.
 
-    They run on the newest client. The session with an unanswered call also runs on the oldest
-    client.
+    All forks are resumed with the newest client. The session with an unanswered call is also tested
+    with the oldest client.
     """
     check_forks_at_random_cuts(
         name,

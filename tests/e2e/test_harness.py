@@ -20,7 +20,7 @@ from tests.e2e.harness.mock_api import MockApi, Request, conversation_of_request
 from tests.e2e.harness.processes import pids_with_environment_setting, wait_until
 from tests.needs import REPO, corpus
 
-# Small sessions from two client versions. Every supported client can resume both.
+# Two small sessions from two client versions. Every supported client can resume both sessions.
 SMALL_SESSION_NAMES = (
     "_cli_generated/2.1.42/-home-user-gen-2-1-42-proj/5fb568bb-707c-40ff-b599-80e185a4234f.jsonl",
     "entireio__cli/0790ea37-90df-4d30-8fdf-0bfe301b8f3e.jsonl",

@@ -76,7 +76,7 @@ def test_triggers_are_blocked_in_both_forms(
 def test_a_handoff_child_resumes_with_lineage_digest_and_step(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """If the child of ``>handoff`` resumes in ``claude -p``, it sends lineage, digest and next step.
+    """If ``claude -p`` resumes the child of ``>handoff``, it sends lineage, digest and next step.
 
     The parent's file keeps its content; records are only appended.
     """

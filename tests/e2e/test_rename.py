@@ -1,6 +1,6 @@
 """Tests of renamed, deleted and restored sessions in the real client.
 
-They check its picker, its ``/resume`` and its requests.
+The tests check the client's picker, its ``/resume`` and its requests.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tests that ``>search`` in the real client shows the best hits without a request.
 
-It works with ``-p`` and on the screen.
+The trigger works with ``-p`` and on the screen.
 """
 
 from __future__ import annotations

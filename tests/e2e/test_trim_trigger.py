@@ -1,6 +1,6 @@
 """Tests of ``>trim`` as a user sees it: a preview, ``yes``, and a pasted command.
 
-The same client continues with the smaller context.
+The client that made the trimmed child continues in it, with the smaller context.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def test_print_mode_previews_and_makes_the_child(
 def test_the_command_pasted_after_yes_opens_the_trimmed_child(
     tui: Tui, plugin: Path, parent: Path, xserver: XServer, sign: str
 ) -> None:
-    """After ``>trim`` and ``yes``, the pasted command opens the trimmed child in the same client.
+    """After ``>trim`` and ``yes``, the copied command, pasted into the client, opens the trimmed child.
 
     The client restores the blocked prompt ``>trim`` to its input box, so ``yes`` can be added
     there. Enter on the restored prompt makes no second child.

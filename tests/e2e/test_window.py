@@ -1,6 +1,6 @@
 """Tests that all reports on a session use the same context window.
 
-It is the window of the model that the client is running now.
+This is the window of the model that the client is running now.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """Tests of the hooks' scripts.
 
-They run a copy of the plugin whose engine only records how it was called.
+The tests run a copy of the plugin whose engine only records how it was called.
 """

@@ -139,7 +139,7 @@ PROMPT_STRATEGY = st.builds(
 def test_only_triggers_reach_python(
     shared_plugin: PluginCopy, prompt: str, other: str, encoder: str, order: list[str]
 ) -> None:
-    """If prompts are random, only those that begin like a trigger reach Python.
+    """Of random prompts, only those that begin like a trigger reach Python.
 
     The encoding of the event and the order of its keys make no difference.
     """

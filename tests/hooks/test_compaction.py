@@ -312,7 +312,8 @@ def test_the_band_reply_has_the_token_limit_for_compaction(
 ) -> None:
     """The reply to ``band`` contains the token limit from the setting ``compaction``.
 
-    It does so even if notices are off. If the setting has no limit, neither does the reply.
+    The limit is in the reply even if notices are off. If the setting has no limit, neither does the
+    reply.
     """
     del parent
     event = {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}

@@ -185,7 +185,7 @@ def test_the_hook_looks_for_ancestors_once_a_day(
 ) -> None:
     """The background hook looks for ancestors to archive only once a day.
 
-    It stores the time of the next search in a stamp file. In a headless run it does not search.
+    It stores the time of the next search in a stamp file. In a headless run, it does not search.
     """
     session_of_age(config_home, 1, 3)
     record_link(

@@ -89,7 +89,7 @@ def test_the_first_answer_makes_a_repaired_copy(
 def test_not_now_changes_nothing(config_home: ConfigHome, word: str) -> None:
     """If the user answers "not now", no copy is made, and the reply names commands for a later repair.
 
-    Any text that the user types has the same effect.
+    If the user types any other text as the answer, the effect is the same.
     """
     parent = write_broken_session(CASES_BY_CODE["thinking-unsigned"], config_home)
     told = ask_engine(word)["text"]

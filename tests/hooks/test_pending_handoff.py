@@ -55,7 +55,7 @@ def list_note_names(home: ConfigHome) -> list[str]:
 
 
 def handoff_with_new_child(handoff: PendingHandoff, child_number: int) -> PendingHandoff:
-    """Return a pending handoff from the same client with a different child, which is not opened yet."""
+    """Return ``handoff`` with a different child, which is not opened yet."""
     path = write_session(
         os.path.dirname(handoff.child_file), session_id(child_number), conversation(1)
     )

@@ -1,6 +1,6 @@
 """Tests of the UserPromptSubmit hook, run as the client runs it.
 
-It answers triggers, lets every other prompt pass, and never fails.
+The hook answers triggers, lets every other prompt pass, and never fails.
 """
 
 from __future__ import annotations

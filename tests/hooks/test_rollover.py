@@ -184,7 +184,7 @@ def test_a_failed_summary_is_tried_again(
     parent: Path,
     answer_script: str,
 ) -> None:
-    """After a failure or Esc, the same rollover adds the summary to the existing child."""
+    """After a failure or Esc, a repetition of the rollover adds the summary to the existing child."""
     run_hook(
         "prompt",
         prompt_event(">rollover"),

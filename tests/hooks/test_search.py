@@ -175,7 +175,7 @@ def test_a_new_session_searches_its_project(
 def test_a_moved_session_searches_both_projects(
     config_home: ConfigHome, card_lines: CardLines
 ) -> None:
-    """If the session's file was moved to another project, the search covers both projects."""
+    """If the session's file was moved to another project, the search covers the old and the new project."""
     moved = write_talk(config_home, 1, "the quux one", cwd="/home/user/old")
     write_talk(config_home, 2, "the quux two", cwd=CWD)
     moved.rename(config_home.project(CWD) / moved.name)

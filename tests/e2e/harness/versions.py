@@ -18,11 +18,12 @@ OLDEST_VERSION = "2.1.112"
 ``/handoff``."""
 
 PREVIOUS_VERSION = "2.1.329"
-"""A recent client that supports modules. Some tests compare the plugin's records with those of this client.
-"""
+"""A recent client that supports modules. Some tests compare the plugin's records with this
+client's."""
 
 NEWEST_VERSION = "2.1.332"
-"""The client in the wheel of ``claude-agent-sdk``, whose version pyproject.toml pins."""
+"""The client in the wheel of ``claude-agent-sdk``. pyproject.toml pins the version of this package.
+"""
 
 VERSIONS = (OLDEST_VERSION, PREVIOUS_VERSION, NEWEST_VERSION)
 RECENT_VERSIONS = frozenset({PREVIOUS_VERSION, NEWEST_VERSION})
