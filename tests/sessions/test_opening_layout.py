@@ -1,4 +1,4 @@
-"""Tests of an opening that must fit a small space.
+"""Tests of an opening that must fit into a small space.
 
 The lineage and the next step are kept, and the end of the digest is cut off.
 """
