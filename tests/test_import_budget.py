@@ -132,7 +132,7 @@ def assert_transcript_imports(config_home: ConfigHome, prompt: str) -> None:
 
 
 def test_the_search_trigger_imports_only_the_index_and_orjson(config_home: ConfigHome) -> None:
-    """``>search`` imports orjson and the index, but no other slow module, for example multiprocessing."""
+    """``>search`` imports orjson and the index, but no other slow module such as multiprocessing."""
     found = list_modules_of_prompt(config_home, ">search prompt")
     assert {"orjson", *INDEX_MODULES} <= found
     assert found.isdisjoint(

@@ -1,7 +1,7 @@
 """Tests of the benchmark for search: its questions are valid, and search answers most of them.
 
-The results come from ``python -m benchmarks.recall.measure``. These tests use the half ``tune`` of
-the questions.
+The results come from ``python -m benchmarks.recall.measure``. These tests use only the questions of
+the half ``tune``.
 """
 
 from __future__ import annotations

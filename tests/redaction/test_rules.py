@@ -80,7 +80,7 @@ def values_that_almost_match() -> Iterator[str]:
 
 @pytest.mark.parametrize("module_file", MODULE_FILES, ids=lambda file: file.stem)
 def test_no_pattern_takes_exponential_time(module_file: Path) -> None:
-    """Each pattern searches values that almost match within the test's time limit.
+    """Within the test's time limit, each pattern searches values that almost match it.
 
     A pattern with exponential time would need years.
     """
@@ -96,7 +96,7 @@ def test_no_pattern_takes_exponential_time(module_file: Path) -> None:
 
 
 def test_keywords_are_lower_case() -> None:
-    """The keywords of rules are lower-case, because they are searched in a lower-case text."""
+    """The keywords of rules are lower-case, because they are searched for in a lower-case text."""
     assert not [word for data in TOKEN_RULES for word in data["keywords"] if word != word.lower()]
 
 

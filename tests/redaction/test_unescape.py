@@ -24,7 +24,7 @@ def test_decode_layer_returns_the_same_text_as_a_view(text: str) -> None:
 
 @given(ESCAPED_TEXTS, st.booleans())
 def test_a_json_string_is_decoded_to_the_same_text_as_its_view(text: str, is_ascii: bool) -> None:
-    """A JSON string is decoded to the same text as by ``View``, even if the JSON is invalid."""
+    """A JSON string is decoded to the text that ``View`` returns, even if the JSON is invalid."""
     for raw in (text.encode(), json.dumps(text, ensure_ascii=is_ascii)[1:-1].encode()):
         decoded = View(raw).text
         assert next(iter(Views(raw, in_json=True))) == (

@@ -89,7 +89,7 @@ def test_a_symbolic_link_is_copied_as_a_link(tmp_path: Path, file_systems: str) 
 def test_an_existing_file_is_never_overwritten(
     tmp_path: Path, file_systems: str, taken: str
 ) -> None:
-    """If the target is an existing file, folder or link, an error is raised and both are kept."""
+    """If the target is an existing file, folder or link, an error is raised and nothing is changed."""
     source, target = source_and_target(tmp_path)
     source.write_bytes(b"mine")
     ways: dict[str, Callable[[], None]] = {"file": target.touch, "folder": target.mkdir}

@@ -127,7 +127,7 @@ def test_a_home_in_the_project_is_replaced(project: Path, tmp_path: Path) -> Non
 
 
 def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_path: Path) -> None:
-    """A caller may pass other variables and another folder, but PATH has no folder of the project."""
+    """Even if a caller passes variables and a folder, PATH has no folder of the project."""
     write_program(tmp_path / "bin" / "tool", 'pwd; echo "$PATH $EXTRA"')
     env = environment_with_path(project, project / "bin", tmp_path / "bin", EXTRA="yes")
     done = programs.run_program(

@@ -172,7 +172,7 @@ def continuation_spans(raw: bytes, start: int, first_span: Span) -> Iterator[Spa
 
 
 def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
-    """Return the secret at ``start`` if the name before it marks it as a secret.
+    """Return the value at ``start`` if the name before it marks the value as a secret.
 
     The list has at most one item. ``lower`` is ``raw`` in lower case.
     """

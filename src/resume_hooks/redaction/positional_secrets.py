@@ -314,7 +314,7 @@ _PRINTED_SECRET_PATTERN = compile_lazily(
     + any_character_except(b"\"'`,;<>(){}|\\")
     + rb"{8,200})[ \t]{0,4}(?=[\n\"\x80-\xff]|\Z)"
 )
-"""Matches a command after a prompt that prints a secret, and the line with the secret."""
+"""Matches a shell prompt with a command that prints a secret, and the next line with the secret."""
 
 _MAX_TABLE_ROWS = 40
 _MAX_TABLE_ROW_BYTES = 400

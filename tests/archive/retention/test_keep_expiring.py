@@ -76,7 +76,7 @@ def test_a_continued_session_is_archived_again(config_home: ConfigHome) -> None:
 
 
 def test_other_projects_are_archived_if_no_user_waits(config_home: ConfigHome) -> None:
-    """If no user waits, sessions of other projects are archived if they expire within a day."""
+    """While no user waits, sessions of other projects that expire within a day are archived."""
     session_of_age(config_home, 1, 31, cwd="/other")
     session_of_age(config_home, 2, 25, cwd="/other")
     assert archive_one_batch(config_home).archived_count == 0

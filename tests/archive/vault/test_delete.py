@@ -239,7 +239,7 @@ def test_only_one_of_two_simultaneous_deletes_succeeds(config_home: ConfigHome) 
     first = deletion.plan_delete(session, config_home.where)
     second = deletion.plan_delete(session, config_home.where)
     entry = deletion.move_to_trash(first, config_home.where)
-    time.sleep(0.002)  # An entry of the trash is named by its millisecond.
+    time.sleep(0.002)  # An entry of the trash is named after the time in milliseconds.
     with pytest.raises((SessionNotFound, SessionOpen)):
         deletion.move_to_trash(second, config_home.where, force=True)
     assert trash.list_deleted(config_home.where) == [entry]

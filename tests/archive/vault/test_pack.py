@@ -185,7 +185,7 @@ def test_removing_a_copy_deletes_all_of_its_files(config_home: ConfigHome) -> No
 
 
 def test_archiving_a_large_session_needs_little_memory(config_home: ConfigHome) -> None:
-    """Archiving and opening a session of 18 MB needs about as much memory as a session of 6 MB."""
+    """Archiving and opening 18 MB needs about as much memory as archiving and opening 6 MB."""
     peaks = []
     for number, megabytes in ((1, 6), (2, 18)):
         session = session_with_every_file(config_home, session_id(number))

@@ -129,7 +129,7 @@ def test_the_default_limit_removes_nothing_by_age(config_home: ConfigHome) -> No
 
 @pytest.mark.usefixtures("remove_without_delay")
 def test_the_oldest_copies_are_removed_first(config_home: ConfigHome) -> None:
-    """The oldest copies are removed first, only as many as the limit requires. 0 means no limit."""
+    """The oldest copies are removed first, and only as many as the limit requires. 0 means no limit."""
     one, two, three = (
         archive_old_session(config_home, number, 100 - number) for number in (1, 2, 3)
     )

@@ -57,7 +57,7 @@ def test_an_error_message_leads_to_its_defect(message: str, code: str) -> None:
 
 @pytest.mark.parametrize("message", MESSAGES_WITHOUT_DEFECT)
 def test_other_errors_lead_to_no_defect(message: str) -> None:
-    """Errors about limits, the network or other invalid requests lead to no defect."""
+    """An error about a limit, the network or a parameter of a request leads to no defect."""
     assert defects_causing_error(message) == frozenset()
 
 

@@ -136,7 +136,7 @@ def test_an_emptied_prompt_is_a_finding(config_home: ConfigHome) -> None:
 def test_a_missing_original_of_a_child_is_found(config_home: ConfigHome) -> None:
     """For a missing original, each placeholder is reported with the file and line of its original.
 
-    A repair cannot restore it.
+    A repair cannot restore the original.
     """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     path = str(write_project_session(config_home, session_with_thinking()))
