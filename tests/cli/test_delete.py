@@ -170,7 +170,7 @@ def test_interrupting_the_question_deletes_nothing(
 def test_empty_trash_asks_and_removes_entries(
     old_parent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``delete --empty-trash`` asks before it removes deletions, and ``--older-than`` spares recent ones."""
+    """``delete --empty-trash`` asks before it removes sessions; ``--older-than`` spares recent deletions."""
     assert b"nothing in the trash" in cli("delete", "--empty-trash", "--yes").stdout
     cli("delete", SESSION, "--yes")
     assert (

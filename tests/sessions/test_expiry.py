@@ -99,7 +99,7 @@ def test_next_expiry_returns_the_first_deletion_after_a_time() -> None:
 
 
 def test_entries_that_are_not_sessions_are_skipped(config_home: ConfigHome) -> None:
-    """Empty files, links, files not named after a session, linked and missing folders are skipped."""
+    """Empty files, links, files not named after a session, and linked or missing folders are skipped."""
     folder = config_home.project()
     session = session_of_age(config_home, 1, 40)
     (folder / "00000002-0000-4000-8000-000000000002.jsonl").touch()

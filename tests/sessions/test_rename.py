@@ -45,7 +45,7 @@ OTHER_LOCATOR_FORMS = (
     "latest", "latest~", "LATEST~2", "dead", "DEAD-beef", "11111111", "2026-11-22", "7", "#72", "pr:72", "PR:#72",
     "tag:x", "Title: x", "https://example.com/x", "notes.jsonl", "/clear", "~/x", "-x",
 )  # fmt: skip
-"""Words that a locator would interpret as a different form before it tries them as a title."""
+"""Words that are read as a different form of a locator before they are tried as a title."""
 
 
 @pytest.fixture

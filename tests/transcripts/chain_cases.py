@@ -36,8 +36,7 @@ class Case(NamedTuple):
     records: list[Record]
     expected_messages: str
     expected_chain_messages: str = ""
-    """The messages of the chain that this plugin finds, if the client sends them reordered or
-    repaired."""
+    """The messages of the chain that this plugin finds, if the client reorders or repairs messages."""
 
 
 _PADDING_RECORD: Record = {
