@@ -286,7 +286,7 @@ def test_a_cut_can_be_before_a_compaction(tmp_path: Path) -> None:
 
 
 def test_a_cut_before_a_missing_compaction_is_an_error(tmp_path: Path) -> None:
-    """Cutting before a compaction raises an error if there was none or if its branch was abandoned."""
+    """A cut before a compaction raises an error if there is no compaction or if its branch was abandoned."""
     left = [
         boundary(uuid="b", before="r1", ts=1_000),
         assistant("on", uuid="z", parent="r1", ts=1_001),

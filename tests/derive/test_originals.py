@@ -198,7 +198,7 @@ def test_an_invalid_path_leads_to_no_original(config_home: ConfigHome) -> None:
 
 @pytest.fixture
 def backup(config_home: ConfigHome) -> Path:
-    """Write the backup of a trim in place, which contains the untrimmed record."""
+    """Write a backup with the untrimmed record, as a trim in place makes it."""
     path = Path(backup_folder(PARENT_ID, config_home.where)) / "2026-01-31T09-30-00.000Z.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(
@@ -243,7 +243,7 @@ def test_a_linked_backup_is_not_opened(
 
 
 def test_fields_of_another_tool_lead_to_the_original(config_home: ConfigHome, parent: str) -> None:
-    """A path and a line that another tool stored lead to the original, if it has the record's uuid."""
+    """A path and line stored by another tool lead to the original if its record has the same uuid."""
     said = {
         **record_with_notice("cut"),
         "truncated": True,

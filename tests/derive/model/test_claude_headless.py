@@ -120,7 +120,7 @@ def test_the_client_gets_only_needed_variables() -> None:
 
 
 def test_no_model_can_be_asked_within_a_headless_run(tmp_path: Path) -> None:
-    """A headless run has the variable ``RESUME_HOOKS_CHILD``. Within it, asking a model fails."""
+    """A headless run has the variable ``RESUME_HOOKS_CHILD`` in its environment and can ask no model."""
     made = write_stand_in(tmp_path, "result({'word': 'x'})")
     ask_stand_in(made)
     assert made.calls()[0]["environ"]["RESUME_HOOKS_CHILD"] == "1"

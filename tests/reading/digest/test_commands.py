@@ -488,7 +488,7 @@ def test_a_background_command_runs_until_its_notification(config_home: ConfigHom
 def test_a_notification_ends_a_background_command(
     config_home: ConfigHome, status: str, summary: str, note: str | None
 ) -> None:
-    """A notification of the client ends a background command, which is listed only if it succeeded.
+    """A notification of the client ends a background command. The command is listed only if it succeeded.
 
     The notification is not shown as a prompt of the user.
     """

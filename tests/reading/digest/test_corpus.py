@@ -17,7 +17,7 @@ from tests.needs import corpus, corpus_sessions
 
 
 def _record_text(line: bytes) -> str:
-    """Return all texts of the record on this line, joined on one line."""
+    """Return all texts of a line's record, joined with single spaces."""
     record = records.parse_record(line) or {}
     found = " ".join([*records.iterate_strings(record), records.prompt_text(record)])
     return " ".join(plain_line(found).split())
@@ -60,7 +60,7 @@ def _required_words(section: str, entry: DigestEntry, record_text: str) -> list[
 
 
 def _required_words_of_now(text: str) -> list[str]:
-    """Return the words of an entry about the present state that its record must contain.
+    """Return those words of an entry about the present state that the entry's record must contain.
 
     The list is empty for entries about the repository and for unanswered requests.
     """

@@ -655,7 +655,7 @@ def test_files_in_another_repository_have_their_own_state(config_home: ConfigHom
 
 
 def test_git_paths_in_a_codex_worktree_are_resolved(config_home: ConfigHome) -> None:
-    """In a Codex worktree, which is one folder deeper, the paths that git prints are resolved correctly."""
+    """Git's paths in a Codex worktree, which is one folder deeper than other worktrees, are resolved."""
     tree = "/home/user/.codex/worktrees/98e4/proj"
     talk = Talk().prompt("go").edits(f"{tree}/a.py")
     created = f"{COMMIT_OUTPUT} create mode 100644 lib/new.py\n"

@@ -1,4 +1,4 @@
-"""Tests that calls which wait for the user are in the opening, with their arguments."""
+"""Tests that a call waiting for the user is in the opening, with its arguments."""
 
 from __future__ import annotations
 

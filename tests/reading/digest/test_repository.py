@@ -297,7 +297,7 @@ def test_a_repository_without_commits_has_no_commit_count(tmp_path: Path) -> Non
 
 
 def test_a_worktree_has_its_own_state(repo: Path) -> None:
-    """The state of a worktree has its own branch and only its own uncommitted files."""
+    """The state of a worktree has the worktree's own branch and only its own uncommitted files."""
     run_git(repo, "worktree", "add", "-q", "../tree", "-b", "side")
     assert (
         git_state_without_time_limit(repo.parent / "tree").description
