@@ -37,7 +37,7 @@ def add_millisecond(text: str) -> str:
 def timestamp_from_epoch(seconds: float) -> str:
     """Return a time in seconds since 1970 in the format of transcripts.
 
-    A time after the year 9999 becomes its last second.
+    For a time after the year 9999, return the last second of that year.
     """
     return format_timestamp(datetime.fromtimestamp(min(max(seconds, 0), _MAX_EPOCH_SECONDS), UTC))
 
@@ -83,7 +83,7 @@ def to_milliseconds(text: object) -> int | None:
 def timestamp_from_milliseconds(milliseconds: int) -> str:
     """Return a time in milliseconds since 1970 in the format of transcripts.
 
-    A time after the year 9999 becomes its last second.
+    For a time after the year 9999, return the last second of that year.
     """
     return timestamp_from_epoch(milliseconds / 1000)
 

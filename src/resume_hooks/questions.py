@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from resume_hooks.sessions.session_files import SessionFile
 
 
-# Questions at the start of a session. Their functions run even before the engine is installed,
-# unless the docstring says otherwise.
+# Questions at the start of a session. The functions that answer them run even before the engine is
+# installed, unless the question's docstring says otherwise.
 
 
 @declare_question

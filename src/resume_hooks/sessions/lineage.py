@@ -84,7 +84,10 @@ class Ancestor(NamedTuple):
 
     @property
     def origin_note(self) -> str:
-        """The sub-agent that the session continues, or the session's kind if its title does not end in it."""
+        """The session's kind, with the name of the sub-agent that the session continues.
+
+        Without a sub-agent, the kind is left out if the title already ends in it.
+        """
         if self.subagent:
             return f"{displayed_kind(self.kind)} of {plain_line(self.subagent)}"
         return kind_unless_in_title(self.title, self.kind)

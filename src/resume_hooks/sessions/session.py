@@ -47,9 +47,10 @@ class Session(SessionFile):
 
     @classmethod
     def open_path(cls, path: str, where: Where) -> Session:
-        """Return the session of any agent at a path in the common record format.
+        """Return a session, which may belong to any agent, in the common record format.
 
-        Raise SessionNotFound, NotATranscript or WriteFailed.
+        ``path`` is the path of the session's file. Raise SessionNotFound, NotATranscript or
+        WriteFailed.
         """
         return cls.from_file(readable_session(path, where), where)
 

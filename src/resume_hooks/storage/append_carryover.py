@@ -36,7 +36,7 @@ PAUSE_SECONDS = 0.005
 class AppendedLineCopier:
     """Copies the end of the open file ``source`` to a new file.
 
-    ``position`` is the offset in ``source`` at which the bytes that have not been copied yet start.
+    ``position`` is the offset in ``source`` of the first byte that has not been copied yet.
     """
 
     def __init__(self, source: int, position: int) -> None:

@@ -28,8 +28,8 @@ MAX_IMPORT_BYTES = 200 * 1024 * 1024  # The default for the maximum size of an i
 # The maximum number of bytes in a line. Parsing a line may take thirty times as much memory. The
 # longest known line is 60 MB long.
 MAX_LINE_BYTES = 64 * 1024 * 1024
-# The maximum number of lines. Parsing even an empty line takes time. A session with 400,000 lines
-# has about 1.2 GB.
+# The maximum number of lines. Parsing even an empty line takes time. The file of a session with
+# 400,000 lines is about 1.2 GB large.
 MAX_LINES = 5_000_000
 CHUNK_BYTES = 256 * 1024  # The number of bytes that are read or unpacked at a time.
 _GZIP_MAGIC = b"\x1f\x8b"

@@ -30,7 +30,7 @@ def _get_code_or_repair(loader: SourceLoader, name: str) -> CodeType | None:
     try:
         return _original_get_code(loader, name)
     except (EOFError, ValueError, TypeError):
-        # These errors mean that the ``.pyc`` file is damaged. Only then is the function imported.
+        # These errors mean that the ``.pyc`` file is damaged. Only then is the import needed.
         from importlib.util import cache_from_source
 
         path = loader.get_filename(name)

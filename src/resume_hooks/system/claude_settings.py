@@ -14,7 +14,7 @@ RETENTION_KEY = "cleanupPeriodDays"
 # changes this number.
 DEFAULT_RETENTION_DAYS = 30
 MIN_WINDOW_TOKENS = 100_000  # clients ignore a compaction window with fewer tokens
-# The maximum number of days of a retention. With a larger number, dates could not be computed.
+# The maximum retention in days. With a larger number, dates could not be computed.
 MAX_RETENTION_DAYS = 1_000_000
 
 

@@ -114,8 +114,8 @@ TAG_BRACKET = "\u2039"
 def replace_matches(text: str, changes: Sequence[tuple[re.Pattern[str], str]]) -> str:
     """Replace every match of each pattern.
 
-    Full-width letters and invisible characters can hide a match. If a hidden match is found, these
-    letters are replaced with plain letters in the whole result.
+    Full-width letters and invisible characters can hide a match. If a hidden match is found, the
+    whole result is reduced to plain letters.
     """
     replaced = _replace_all(text, changes)
     letters = plain_text(replaced)

@@ -637,7 +637,8 @@ def _find_last_records(
 ) -> Iterator[records.Record]:
     """Yield the records whose lines contain ``marker``, the last one first.
 
-    Other lines are not parsed.
+    Other lines are not parsed. A last line without a line ending is read only if ``keep_last`` is
+    true.
     """
     if keep_last:
         end = len(region)

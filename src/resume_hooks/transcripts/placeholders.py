@@ -184,7 +184,7 @@ class Origin(NamedTuple):
 
     @property
     def reference(self) -> OriginalReference:
-        """The short reference to the original that a placeholder contains."""
+        """The short reference to the original, as a placeholder contains it."""
         return OriginalReference(self.session_id, self.line_number)
 
     def trim_fields(self, block_index: int) -> dict[str, Any]:

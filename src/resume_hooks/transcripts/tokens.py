@@ -247,7 +247,10 @@ class ContextSize(NamedTuple):
 
     @property
     def max_percent(self) -> int:
-        """The size in percent of ``usable_tokens``. If the window is unknown, the highest possible percentage."""
+        """The size in percent of ``usable_tokens``.
+
+        If the window is unknown, this is the highest percentage that is possible.
+        """
         return round(100 * self.tokens / self.usable_tokens)
 
     @property

@@ -190,9 +190,9 @@ class Transcript:
 
     @cached_property
     def call_results(self) -> dict[str, tuple[Node, Node | None]]:
-        """The call and the result of each call in the live chain, by the id of the call.
+        """The nodes of each call in the live chain and of its result, by the call's id.
 
-        The result is None if the call has none.
+        The second node is None if the call has no result.
         """
         nodes_by_result = {}
         for node in self.chain:
@@ -457,9 +457,9 @@ def selects_same_branch(tail: Transcript) -> bool:
 
 
 def build_certain_chain(tail: Transcript) -> list[Node]:
-    """Return the end of the live chain, as far as it can be determined from the end of the file.
+    """Return the part of the live chain that is in the end of the file.
 
-    If the chain can't be determined from the end of the file, return an empty list.
+    Return an empty list if the end of the file is not enough to determine the chain.
     """
     chain = build_live_chain(tail.nodes, tail.checkpoint, tail.size, bridge_gaps=False)
     main_nodes = []

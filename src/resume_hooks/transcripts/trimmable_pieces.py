@@ -111,9 +111,9 @@ class PieceCollector:
 
     ``thinking_characters`` maps a record's line number to the number of characters of its thinking.
     ``answers_of_thinking`` maps the line number of a record with thinking to the id of its answer.
-    ``lines_of_other_content`` maps the id of an answer to the line numbers of those of its records
-    that have other content. ``placeholder_answers`` contains the line numbers of records whose text
-    is already a placeholder.
+    ``lines_of_other_content`` maps the id of an answer to the line numbers of its records with
+    content other than thinking. ``placeholder_answers`` contains the line numbers of records whose
+    text is already a placeholder.
     """
 
     def __init__(self) -> None:
@@ -281,7 +281,7 @@ def tool_calls_of_record(record: Record) -> dict[str, ToolCall]:
 def _parse_tool_call(block: Record, line_number: int) -> ToolCall:
     tool_input: Record = block["input"]
     target = next((value for key in _TARGET_INPUTS if (value := get_string(tool_input, key))), "")
-    # Values of other types are replaced by the name of their type, because they may be nested too
+    # Lists and objects are replaced by the name of their type, because they may be nested too
     # deeply.
     extent = (tool_input.get(key) for key in _EXTENT_INPUTS)
     plain_extent = (

@@ -396,7 +396,7 @@ def _make_restore_error(error: OSError, file: RestoredFile, plan: RestorePlan) -
 def _advance_file_time(path: str, oldest_time: float) -> None:
     """If a file's modification time is earlier than ``oldest_time``, set it to ``oldest_time``.
 
-    Otherwise the client might soon delete the file because of its age.
+    With an earlier time, the client might soon delete the file because of its age.
     """
     with contextlib.suppress(FileNotFoundError):
         status = os.lstat(path)

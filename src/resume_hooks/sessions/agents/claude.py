@@ -81,10 +81,10 @@ class Agent(Protocol):
         return session
 
     def open_temporary_path(self, path: str) -> AbstractContextManager[str]:
-        """Return a context manager that makes a file from ``list_files`` readable during its block.
+        """Return a context manager that makes a file from ``list_files`` readable in a ``with`` block.
 
-        It yields the path at which the file can be read. Entering the block may raise the errors of
-        ``to_common_format``.
+        The context manager yields the path at which the file can be read. Entering the block may
+        raise the errors of ``to_common_format``.
         """
         return contextlib.nullcontext(path)
 

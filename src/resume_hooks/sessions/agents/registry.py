@@ -262,7 +262,7 @@ def row_of_agent(name: str) -> AgentRow:
 
 
 def belongs_to_other_agent(path: str, where: Where) -> bool:
-    """Check whether a path belongs to a session of an agent other than Claude Code, or to our copy of it."""
+    """Check whether a path belongs to a session of an agent other than Claude Code, or to our copy of one."""
     return agent_name_of_path(path, where) != CLAUDE_NAME
 
 
@@ -282,7 +282,7 @@ def read_ends(session: SessionFile, where: Where) -> HeadTail:
 
 
 def readable_session(path: str, where: Where) -> SessionFile:
-    """Return the session of any agent at a path in the common record format.
+    """Return the session at a path, which may belong to any agent, in the common record format.
 
     Raise SessionNotFound, NotATranscript or WriteFailed.
     """
