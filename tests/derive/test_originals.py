@@ -243,7 +243,7 @@ def test_a_linked_backup_is_not_opened(
 
 
 def test_fields_of_another_tool_lead_to_the_original(config_home: ConfigHome, parent: str) -> None:
-    """A path and line stored by another tool lead to the original if its record has the same uuid."""
+    """A path and line stored by another tool lead to the original if that line has the record's uuid."""
     said = {
         **record_with_notice("cut"),
         "truncated": True,
