@@ -108,8 +108,8 @@ def every_client(request: pytest.FixtureRequest) -> ClientVersion:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test that uses ``every_client`` on the newest client.
 
-    A test in ``TESTS_ON_OLDEST_CLIENT`` also runs on the oldest client. With ``RUN_ALL=1`` all tests run on
-    all clients.
+    A test in ``TESTS_ON_OLDEST_CLIENT`` also runs on the oldest client. With ``RUN_ALL=1``, all
+    tests run on all clients.
     """
     if "every_client" in metafunc.fixturenames:
         if os.environ.get("RUN_ALL") == "1":

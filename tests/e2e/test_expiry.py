@@ -256,9 +256,9 @@ def test_an_older_client_archives_expiring_sessions(
 def test_a_session_deleted_early_is_restored(
     tui: Tui, plugin: Path, is_folder_deleted: bool
 ) -> None:
-    """If sessions were deleted before they were archived, the next start archives them.
+    """If two sessions were deleted before they were archived, the next start archives them.
 
-    ``restore`` then writes them back. One of the two sessions is new and has a tool output. The
+    ``restore`` then writes them back. One of the sessions is new and has a tool output. The
     other one was open in the client. Hard links have preserved the files of both sessions.
     """
     home, where = tui.home, tui.home.where

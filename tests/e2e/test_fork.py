@@ -127,7 +127,9 @@ def rows_of_request(request: dict[str, Any]) -> RequestRows:
             for row in rows_of_block(message["role"], block)
         )
     while rows and rows[-1][:2] == ("text", "user"):
-        rows.pop()  # Remove the prompt, or the summary request of an old client for which the context is too large.
+        # Remove the prompt, or the summary request that an old client sends instead if the context
+        # is too large for it.
+        rows.pop()
     return rows
 
 
@@ -248,7 +250,7 @@ def differing_rows(found: RequestRows, wanted: RequestRows) -> list[Any]:
 
 
 def is_cleared_result(one: tuple[str, str, str] | None, other: tuple[str, str, str] | None) -> bool:
-    """Check whether an old client has cleared, in ``one``, the result that ``other`` contains."""
+    """Check whether ``one`` is the same result as ``other``, but cleared by an old client."""
     return (
         one is not None
         and other is not None

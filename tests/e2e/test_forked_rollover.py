@@ -36,10 +36,7 @@ from tests.needs import one_in
 SUMMARY_JSON = json.dumps(SUMMARY)
 GITHUB_TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 SILENT_ENV = {"RESUME_HOOKS_CLIPBOARD": "none", "RESUME_HOOKS_VAULT": "off"}
-"""Environment variables that turn off messages of the plugin that do not belong to these tests.
-
-One of these messages is the question about archived copies.
-"""
+"""Environment variables that turn off the plugin's clipboard and its question about archived copies."""
 
 WARM_CACHE_USAGE = Usage(11, 7, 41_000, 1_300)
 BASH_CALL = {"name": "Bash", "input": {"command": "touch ran"}}

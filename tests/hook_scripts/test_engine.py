@@ -255,7 +255,7 @@ def test_a_killed_engine_is_not_reinstalled(
 ) -> None:
     """If the hook's engine was killed, no installation starts, and the fallback does not answer.
 
-    In this case the client or the user has stopped the hook.
+    In this case, the client or the user has stopped the hook.
     """
     write_fake_python(plugin.root / ".venv" / "bin" / "python", "")
     (plugin.root / ".venv" / "bin" / "python").write_text(
@@ -304,9 +304,10 @@ def test_the_fallback_runs_on_any_python_from_3_9(
 
 @pytest.mark.usefixtures("fake_installation")
 def test_the_fallback_replaces_an_engine_without_a_dependency(plugin: PluginCopy) -> None:
-    """If the engine cannot be imported, the fallback answers. If it fails too, the prompt passes.
+    """If the engine cannot be imported, the fallback answers.
 
-    The engine cannot be imported if its venv is from before an update and lacks a package.
+    If the fallback fails too, the prompt passes. The engine cannot be imported if its venv is from
+    before an update and lacks a package.
     """
     hooks = plugin.root / "src/resume_hooks/hooks"
     (hooks / "prompt.py").write_text("import no_such_package\n")

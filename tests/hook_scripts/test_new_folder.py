@@ -62,8 +62,8 @@ def test_a_repository_is_read_and_noted_once(
 ) -> None:
     """A start writes one note about the folder's repository and reads the repository only once.
 
-    The note does not contain the password in the remote's address. Its content is the same as in a
-    note that Python makes for the folder.
+    The note does not contain the password in the remote's address. It has the same content as a note
+    that Python makes for the folder.
     """
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     assert engine_arguments_at_start(plugin, tmp_path) == []
@@ -93,7 +93,7 @@ def test_a_repository_is_read_and_noted_once(
 def test_huge_git_files_do_not_delay_a_start(
     plugin: PluginCopy, repository: Path, name: str
 ) -> None:
-    """A git configuration does not delay a start, even if it has 30 MB or one of its lines has 100 MB.
+    """A git configuration does not delay a start, even if it is 30 MB long or has a line of 100 MB.
 
     The hook reads no more of the file than Python would read.
     """

@@ -65,7 +65,7 @@ The user also types ``typed`` letters into the input box, one every 150 ms.
 def run_question(
     *answers: tuple[str, int], is_requested: bool, typed_count: int = 0
 ) -> dict[str, Any]:
-    """Show a question and give the answers.
+    """Show a question to a user who gives these answers.
 
     Return the engine's inputs, the number of times the question was shown, and the time in ms.
     """
@@ -93,14 +93,14 @@ def test_a_key_pressed_as_a_question_opens_is_ignored(
 
 @pytest.mark.parametrize("is_requested", [True, False])
 def test_a_later_answer_counts_immediately(is_requested: bool) -> None:
-    """Esc four seconds after a question appears counts as the last choice, without a second question."""
+    """Esc four seconds after a question appears counts as the last choice; the question does not return."""
     done = run_question(("", 4000), is_requested=is_requested)
     assert (done["told"], done["shown"]) == (["", "no"], 1)
 
 
 @pytest.mark.parametrize("is_requested", [True, False])
 def test_a_question_that_the_client_refuses_ends(is_requested: bool) -> None:
-    """A question ends if the client refuses to show it three times: the last choice counts as the answer."""
+    """If the client refuses to show a question three times, the question ends with the last choice."""
     done = run_question(*[("", 0)] * 3, is_requested=is_requested)
     assert (done["told"], done["shown"]) == (["", "no"], 3)
 

@@ -232,7 +232,7 @@ def fits_ten_rows(text: str) -> bool:
 def test_a_long_lineage_is_shortened_to_ten_rows(config_home: ConfigHome) -> None:
     """The card of a long lineage lists the first ancestor and the last two generations.
 
-    In place of the omitted generations it shows a shell command that lists all of them.
+    In place of the omitted generations, it shows a shell command that lists all of them.
     """
     for number in range(1, 13):
         head = (

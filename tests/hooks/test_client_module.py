@@ -446,7 +446,7 @@ def test_only_a_client_gets_a_reply(run_hook: RunHook, parent: Path) -> None:
 def test_no_compaction_is_offered_under_a_policy(parent: Path, config_home: ConfigHome) -> None:
     """If an organization's policy applies, the module offers neither a trim in place nor a compaction.
 
-    Under a policy the client doesn't call the module's hooks and compacts the conversation itself.
+    Under a policy, the client doesn't call the module's hooks and compacts the conversation itself.
     """
     assert ask_engine("trim", "here")["compact"]
     assert [

@@ -274,7 +274,7 @@ def test_a_failed_compaction_at_the_threshold_is_reported(
 ) -> None:
     """If a compaction at the token limit is impossible, it is skipped and the reply gives the reason.
 
-    The client does not write a summary in its place, because the user did not ask for one.
+    The client does not write a summary instead, because the user did not ask for one.
     """
     reply = compact_at_threshold(module_messages(parent)[:4], compaction_setting, monkeypatch)
     assert set(reply) == {"skip"}

@@ -209,7 +209,7 @@ def test_the_hook_looks_for_ancestors_once_a_day(
 def test_deleted_sessions_are_packed_once_a_day(config_home: ConfigHome) -> None:
     """The background hook compresses the files of deleted sessions once a day.
 
-    The files are not compressed when they are deleted, so that the deletion is fast.
+    When the user deletes a session, its files are not compressed yet, so that the deletion is fast.
     """
     session = session_of_age(config_home, 1, 3)
     entry = delete.move_to_trash(delete.plan_delete(session, config_home.where), config_home.where)

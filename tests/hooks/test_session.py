@@ -111,7 +111,7 @@ def linked_pairs(home: ConfigHome) -> list[tuple[str, str]]:
 
 
 def clear_notes(home: ConfigHome) -> list[Path]:
-    """Return the notes about cleared sessions for which no next session has started yet."""
+    """Return the notes about cleared sessions whose next session has not started yet."""
     return [
         path for path in sorted(notes_folder(home).glob("*")) if not path.name.startswith("keep-")
     ]
