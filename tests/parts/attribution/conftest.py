@@ -1,4 +1,4 @@
-"""Fixtures: a repository, and a function that asks which record wrote a line of it."""
+"""Fixtures: a repository, and a function that finds the record that wrote a line of a file."""
 
 from __future__ import annotations
 

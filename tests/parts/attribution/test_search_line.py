@@ -191,7 +191,7 @@ def test_a_subagent_that_wrote_a_line_is_named(repo: Repository, find_writer: Fi
 def test_a_copied_edit_belongs_to_the_parent_of_a_fork(
     repo: Repository, find_writer: FindWriter
 ) -> None:
-    """An edit that a fork copied belongs to the parent."""
+    """An edit that a fork copied belongs to the fork's parent."""
     made = repo.write_file("a.py", FIRST_VERSION_TEXT)
     own = repo.write_session(1, made)
     metadata: Any = {"continue_metadata": {"parent_session_id": own, "parent_session_file": ""}}
@@ -336,7 +336,7 @@ def test_a_line_beside_undecodable_lines_is_found(
 def test_a_line_search_refuses_words_and_kinds(
     repo: Repository, cli: Cli, words: list[str]
 ) -> None:
-    """The search for a line refuses words, roles and tools."""
+    """The search for a line cannot be combined with words, roles or tools."""
     repo.put_file("a.py", FIRST_VERSION_TEXT)
     done = cli("search", "--file", "a.py:1", *words, cwd=repo.root)
     assert done.returncode == 2

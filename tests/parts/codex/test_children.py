@@ -114,7 +114,7 @@ def test_children_of_a_real_rollout_have_its_items(rollout: Path, where: Where) 
 
 
 def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
-    """A trim replaces outputs and inputs that are strings, lists with pictures, plain text or JSON."""
+    """A trim replaces outputs (strings or lists with pictures) and inputs (plain text or JSON)."""
     patch = rollouts.item_line(
         "custom_tool_call",
         name="apply_patch",

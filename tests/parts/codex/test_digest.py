@@ -543,7 +543,7 @@ def test_short_instructions_are_quoted_in_full(where: Where) -> None:
 
 
 def test_an_omitted_item_of_a_quoted_list_is_marked(where: Where) -> None:
-    """If an item of a quoted list is omitted, the previous row ends with an ellipsis."""
+    """If an item of a quoted list is omitted, the item before it ends with an ellipsis."""
     given = instructions_message(
         "# Guide\n\n## Config loading\n",
         "1. The global file of the user\n2. `p.toml`\n3. The local file, which git ignores",
@@ -735,7 +735,7 @@ def test_a_command_stopped_with_ctrl_c_is_not_a_failure(
 
 
 def test_a_run_by_another_path_replaces_a_missing_program(where: Where) -> None:
-    """If a missing program was run again by another path, the entry shows the result of the later run.
+    """If a program was missing and a later run uses another path, the entry shows the later result.
 
     In this test, the later run failed for a different reason.
     """

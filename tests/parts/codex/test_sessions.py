@@ -72,7 +72,10 @@ def permissions_of(path: str) -> int:
 
 
 def test_a_thread_has_the_agent_codex(home: Path, config_home: ConfigHome) -> None:
-    """A thread has the agent "codex", whether it is found by id, by either path or in a list."""
+    """A thread has the agent "codex", whether it is found by id, by a path or in a list.
+
+    The path is that of the rollout or of its readable copy.
+    """
     rollout, where = str(write_rollout(home, THREAD_LINES)), config_home.where
     thread = find_thread(config_home)
     ways = [

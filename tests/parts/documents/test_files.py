@@ -155,7 +155,7 @@ def test_a_foreign_transcript_gets_no_document(
 ) -> None:
     """A session outside the project folders gets no document in a relative ``handoff_dir``.
 
-    Its file could name any folder as its project.
+    Such a session could name any folder as its project.
     """
     stray = tmp_path / "stray"
     stray.mkdir()

@@ -277,7 +277,7 @@ def test_back_in_a_compacted_fork_returns_to_the_parent(parent: Path, document: 
 def test_back_in_a_fork_needs_no_parent(
     parent: Path, document: Document, config_home: ConfigHome, gone: str
 ) -> None:
-    """``back`` works in a fork whose parent is archived or deleted, because the fork has its records."""
+    """``back`` works in a fork whose parent is archived or deleted, because it needs only the fork."""
     fork, rows = fork_session_file(document, SESSION), live_message_texts(parent)
     continue_session(fork)
     if gone == "archived":

@@ -255,7 +255,7 @@ RECORDS_WITH_OPEN_CALL = [
 def test_a_rewind_to_another_branch_is_explained(
     config_home: ConfigHome, lines: list[Record], kept: list[str], said: str
 ) -> None:
-    """A rewind to a mark before a compaction or on another branch keeps the conversation of the mark.
+    """A rewind to a mark before a compaction or on another branch keeps the turns before the mark.
 
     A warning explains this.
     """

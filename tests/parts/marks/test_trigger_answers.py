@@ -220,7 +220,7 @@ def test_the_old_trigger_name_still_works(
 
 
 def test_back_without_a_mark_is_refused(type_prompt: TypePrompt, parent: Path) -> None:
-    """``>back`` without a mark is refused with the remedy and the user's text."""
+    """``>back`` without a mark is refused. The refusal contains the remedy and the user's text."""
     text = type_prompt(">back it was slower")
     assert "No active mark." in text
     assert "Your text: it was slower" in text

@@ -174,7 +174,10 @@ def test_sub_agents_are_refused(document: Document, config_home: ConfigHome, par
 
 
 def test_back_can_write_to_another_folder(document: Document, parent: Path, tmp_path: Path) -> None:
-    """``back --output-dir`` writes the child to that folder and warns that the client will not find it."""
+    """``back --output-dir`` writes the child to the given folder.
+
+    A warning says that the client will not find the child.
+    """
     document("mark", SESSION)
     continue_session(parent)
     found = document("back", SESSION, "--report", "x", "--output-dir", str(tmp_path))

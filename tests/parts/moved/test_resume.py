@@ -74,7 +74,7 @@ class TestMissingFolder:
         config_home: ConfigHome,
         words: tuple[str, ...],
     ) -> None:
-        """``resume --print`` fails with the command that re-homes the session, and writes no file.
+        """``resume --print`` fails, shows the command that re-homes the session, and writes no file.
 
         ``resume --fork`` and ``continue`` fail in the same way.
         """

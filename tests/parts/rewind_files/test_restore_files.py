@@ -337,7 +337,7 @@ class FailingCall:
 
 
 def _undo_in_another_process(environ: dict[str, str]) -> None:
-    """Undo the run as a process other than the killed one."""
+    """Undo the run in a process other than the killed one."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(NoFileHistory):
         patch.setattr(state_file, "is_process_running", lambda _: False)
         undo = restore_files.plan_undo(SESSION, Where(environ))

@@ -88,7 +88,7 @@ def test_scrub_reports_an_unreadable_place(
 def test_scrub_in_place_rewrites_an_archived_copy(
     session_with_secret: Path, config_home: ConfigHome, cli: Cli
 ) -> None:
-    """``scrub --in-place`` rewrites an archived copy and shows its title without the secret."""
+    """``scrub --in-place`` rewrites an archived copy and shows the session's title without the secret."""
     assert cli("archive", SESSION).returncode == 0
     write_old_file(
         config_home.config / "resume-hooks" / "pending" / "waiting-x", FIRST_SECRET.encode()

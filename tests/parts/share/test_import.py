@@ -82,7 +82,7 @@ def test_import_reads_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) 
 def test_import_home_chooses_the_folder(
     document: Document, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """``import --home`` adds the session to the project of that folder, and refuses a missing folder."""
+    """``import --home`` adds the session to the project of the given folder, which must exist."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(TRANSCRIPT_BYTES)
     data = document("import", str(path), "--home", str(tmp_path))["data"]

@@ -122,7 +122,7 @@ def test_share_warns_of_a_page_in_a_repository(
     colleague_environment: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    """``share`` warns if the page is in a repository, because it may be committed."""
+    """``share`` warns if the page is in a repository, because the page may be committed."""
     project = tmp_path / "repository"
     (project / ".git").mkdir(parents=True)
     (project / "docs").mkdir()

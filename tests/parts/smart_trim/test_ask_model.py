@@ -111,7 +111,7 @@ def test_numbers_of_another_call_do_not_count(config_home: ConfigHome) -> None:
 
 
 def test_the_costs_of_all_calls_are_added(config_home: ConfigHome) -> None:
-    """The costs of all calls are added, and progress is reported before each."""
+    """The costs of all calls are added, and progress is reported before each call."""
     told: list[tuple[int, int]] = []
     asked = ask_model_about_offer(
         model_that_drops_everything(),

@@ -112,7 +112,7 @@ def test_contents_of_recent_turns_are_not_offered(config_home: ConfigHome) -> No
 
 
 def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
-    """Contents that a certain rule trims, for example repeated reads, are not offered to the model."""
+    """Contents that a rule is certain to trim, for example repeated reads, are not offered to the model."""
     chain = (
         Chain()
         .ask("go")

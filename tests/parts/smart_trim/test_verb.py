@@ -187,7 +187,7 @@ def test_a_short_session_asks_no_model(document: Document, config_home: ConfigHo
 def test_invalid_plans_are_refused(
     document: Document, parent: Path, make_client: MakeClient, tmp_path: Path
 ) -> None:
-    """A plan that is missing, edited, or of another verb or session is refused."""
+    """A plan is refused if it is missing, was edited, or belongs to another verb or session."""
     shown = document("smart-trim", SESSION, "--dry-run", environ=make_client())
     shown["data"]["smart"]["choices"][0]["digest"] = "0" * 64
     other = {

@@ -1,6 +1,6 @@
 """Tests of the counts of all transcripts.
 
-Each file is read once, and its counts remain after its deletion.
+Each file is read once. The counts of a file remain after the file is deleted.
 """
 
 from __future__ import annotations
@@ -100,7 +100,10 @@ def test_only_one_copy_of_a_session_counts(config_home: ConfigHome) -> None:
 
 
 def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
-    """The tokens of a sub-agent are counted in the project of its session; its turns are not."""
+    """The tokens of a sub-agent are counted in the project of its session.
+
+    The turns of a sub-agent are not counted.
+    """
     project = config_home.project()
     write_session(project, SESSION, conversation(1))
     folder = project / SESSION / "subagents"

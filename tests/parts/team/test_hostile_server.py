@@ -318,7 +318,7 @@ def test_a_search_ends_despite_endless_pages(member_home: ConfigHome, step: floa
 
 @pytest.mark.parametrize("act", ["search", "lineage"])
 def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, act: str) -> None:
-    """A search stops when the time for all answers is over, and so does reading a lineage.
+    """Searching and reading a lineage stop when the time for all answers together is over.
 
     The results contain the data received so far, with a note that the server took too long.
     """

@@ -808,7 +808,7 @@ def test_after_a_restore_the_admin_binds_the_names(
 ) -> None:
     """After a restore on a server with other roles, nobody is a member until the admin binds the names.
 
-    The SQL lines in ``docs/team.md`` do this.
+    The admin runs the SQL lines in ``docs/team.md``.
     """
     push_from_machine(alice, write_on_machine(alice))
     copy = "restored"

@@ -179,7 +179,8 @@ def test_a_push_that_fails_is_reported(
 ) -> None:
     """``status`` and ``doctor`` report a push that failed because of a missing driver or a bug.
 
-    Despite the bug, the other session is pushed. A later successful push clears the report.
+    If a bug stops the push of one session, another session is still pushed. A later successful push
+    clears the report.
     """
     laptop = people["laptop"]
     laptop.run_team_verb("join", "alice")

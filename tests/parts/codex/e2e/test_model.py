@@ -1,4 +1,4 @@
-"""Tests of Codex as the model for summaries: it can run no tool and stores no session."""
+"""Tests of Codex as the model for summaries. Codex can run no tool and stores no session."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def project_after_client_rewind(
 ) -> FilesByPath | None:
     """Return the project's files after the client's own rewind.
 
-    The result is None if the client recorded no files at this prompt, because it ended too quickly.
+    The result is None if the client ended too early and therefore recorded no files at this prompt.
     """
     return (
         files_in_folder(home.cwd) if rewind_files(client, home, api, session_id, prompt) else None

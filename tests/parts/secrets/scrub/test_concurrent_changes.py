@@ -128,7 +128,7 @@ def test_a_child_planned_before_a_scrub_is_refused(
 def test_a_session_archived_during_a_scrub_is_scrubbed(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session that is archived during a scrub is scrubbed in its archived copy.
+    """If a session is archived during a scrub, its archived copy is scrubbed, too.
 
     The scrub waits for the archive command.
     """

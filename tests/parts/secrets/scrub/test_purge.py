@@ -244,7 +244,7 @@ def test_only_the_requested_places_are_scrubbed(planted_home: PlantedHome) -> No
 
 
 def test_a_scrub_of_a_child_keeps_the_parent(planted_home: PlantedHome) -> None:
-    """A scrub of a child lists its parent, and changes it only with ``ancestors``."""
+    """A scrub of a child lists the child's parent, and changes the parent only with ``ancestors``."""
     home, child = planted_home.home, planted_home.children[1]
     rows = scrub_in_place(home, child, ScrubReach())
     assert str(planted_home.path) in {
@@ -360,7 +360,7 @@ def test_a_transcript_outside_the_projects_is_scrubbed(config_home: ConfigHome) 
 
 
 def test_a_secret_in_a_tool_name_and_in_a_key_is_removed(config_home: ConfigHome) -> None:
-    """A secret in the name of a tool or in a key is removed, even if it is nowhere else."""
+    """A secret in the name of a tool or in a key is removed, even if the secret is nowhere else."""
     name, key = SECRETS[0], SECRETS[1]
     call = {"type": "tool_use", "id": "toolu_1", "name": f"mcp__{name}", "input": {key: "x"}}
     records = [user("hello", uuid="a", parent=None), assistant([call], uuid="b", parent="a")]

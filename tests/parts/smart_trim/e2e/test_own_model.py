@@ -133,7 +133,7 @@ def test_the_models_choice_is_trimmed(
 
 
 def test_without_an_answer_no_child_is_made(tui: Tui, plugin: Path) -> None:
-    """Without an answer of the model, no child is made, and the reason and the shell command are shown.
+    """If the model does not answer, no child is made, and the reason and a shell command are shown.
 
     The model is not asked while its cache is cold. After Esc, no copy is made, and no question is
     open.
