@@ -263,7 +263,7 @@ FILE_LINES_STRATEGY = st.lists(
 def test_the_named_edit_added_the_line(
     texts: list[tuple[list[str], list[str]]], lines: list[str]
 ) -> None:
-    """With many repeated lines, an edit is named only if it added a line with that text."""
+    """In a file with many repeated lines, an edit is named only if it added a line with that text."""
     edits = [
         file_edit(number, "\n".join(old), "\n".join(new)) for number, (old, new) in enumerate(texts)
     ]

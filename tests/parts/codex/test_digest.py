@@ -337,7 +337,7 @@ def test_an_approved_plan_is_shown_once(where: Where) -> None:
 def test_an_aborted_command_is_not_a_success(where: Where) -> None:
     """A command that the user aborted is listed neither as successful nor as failed.
 
-    The digest says that its request may be unfinished.
+    The digest says that the request for this command may be unfinished.
     """
     event = rollout_line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
     lines = [

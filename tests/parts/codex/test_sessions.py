@@ -391,7 +391,7 @@ def test_the_second_line_of_an_old_fork_names_its_parent(
 ) -> None:
     """The second line of an old fork names its parent.
 
-    Clients such as 0.36 had no field for the parent, but copied the parent's first line.
+    Clients such as 0.36 had no field for the parent. Instead, they copied the parent's first line.
     """
     write_rollout(home, THREAD_LINES)
     write_rollout(

@@ -208,7 +208,10 @@ def test_out_accepts_a_file_or_a_folder(config_home: ConfigHome, project: Path) 
     "out", ["x.txt", "none/x.md", "none/new/", "new", "new.md/", "there.md", ".git", "x.md\0"]
 )
 def test_out_refuses_unusable_paths(config_home: ConfigHome, project: Path, out: str) -> None:
-    """``--out`` refuses other kinds of files, missing folders and existing files."""
+    """``--out`` refuses existing files, files that are not Markdown, and missing folders.
+
+    With ``--force``, an existing file is accepted.
+    """
     decided = plan_handoff(config_home, project)
     (project / "there.md").write_text("mine")
     with pytest.raises((UsageError, WriteFailed)):

@@ -415,7 +415,7 @@ def test_only_backups_of_the_session_are_used(project: Project) -> None:
 def test_a_child_does_not_use_its_parents_backups(project: Project) -> None:
     """A child does not use its parent's backups.
 
-    A backup of the parent may have the same name and another content.
+    A backup of the parent may have the same name but different content.
     """
     project.write_file("a", "new\n")
     session = project.session_with_backups({"a": project.write_backup("a", "old\n")})

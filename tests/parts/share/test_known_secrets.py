@@ -46,9 +46,10 @@ RECOGNIZED_LENGTH = 8
 """Number of a secret's last or first characters by which a shortened secret is recognized."""
 
 FORBIDDEN_LETTER_RUN_LENGTH = 6
-"""Number of consecutive characters of a secret that must not be in an output, whatever they are.
+"""Number of consecutive characters of any kind from a secret that must not be in an output.
 
-This number is larger than ``FORBIDDEN_RUN_LENGTH``, since three letters may be in an output by chance.
+This number is larger than ``FORBIDDEN_RUN_LENGTH``, since three letters may be in an output by
+chance.
 """
 
 _ID_PATTERN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -148,7 +148,7 @@ class Server:
             db.execute(f"drop database {database} with (force)".encode())
 
     def write_service_file(self, database: str, file: Path, **more: str) -> None:
-        """Write a libpq service file with one service for each role. The service has the role's name."""
+        """Write a libpq service file with one service for each role. Each service has the name of its role."""
         own = {"host": str(self.folder), "port": str(self.port), "dbname": database, **more}
         lines = "\n".join(f"{key}={value}" for key, value in own.items())
         file.write_text(

@@ -640,7 +640,7 @@ def doctor_finding(cwd: Path) -> Finding:
 def test_doctor_reports_the_state_of_the_team(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``doctor`` reports whether the user is in a team, whether the driver is missing, and a failed push."""
+    """``doctor`` reports membership in a team, a missing driver and a failed push."""
     assert doctor_finding(tmp_path).code == "team-none"
     team = {
         "version": 1,

@@ -135,7 +135,7 @@ class CodexHome:
     def resume(self, thread: str, prompt: str = PROBE_PROMPT) -> list[Item]:
         """Resume a session with a prompt, and return the items of the first request.
 
-        Raises AssertionError with Codex's output if it sends no request.
+        Raises AssertionError with Codex's output if Codex sends no request.
         """
         before = len(self.api.inputs)
         done = self.run("exec", "--skip-git-repo-check", "resume", thread, prompt)

@@ -86,7 +86,7 @@ sessions still contain the secret.
 
 
 def files_with_secrets(home: ConfigHome) -> set[str]:
-    """Return the paths of files with a secret, without the index."""
+    """Return the paths of the files with a secret, except the files of the index."""
     return {path for path in places_of_secrets(home) if not path.startswith(INDEX_PATH_PREFIX)}
 
 
