@@ -255,7 +255,7 @@ def progress(
 ) -> Record:
     """Return a progress record as clients 2.1.7 to 2.1.72 wrote it.
 
-    The record has a parent, but the client does not send it.
+    Although the record has a parent, the client does not send the record.
     """
     data = {"type": "hook_progress", "hookEvent": "PostToolUse"}
     return chain_record(

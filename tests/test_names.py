@@ -65,7 +65,7 @@ A declaration that unpacks an object or an array does not match.
 
 
 def find_functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Yield every function, except methods that return a bool, because their names may be participles."""
+    """Yield every function except methods that return a bool, which may be named with a participle."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue

@@ -68,7 +68,7 @@ def dotted_names(source: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", PYTHON_FILES, ids=lambda path: str(path.relative_to(REPO)))
 def test_python_starts_programs_in_one_place(path: Path) -> None:
-    """Only the module ``system.programs`` uses a function that starts a program, under any name."""
+    """No module but ``system.programs`` uses a function that starts a program, even under another name."""
     if path == PROGRAMS_MODULE_PATH:
         return
     found = {

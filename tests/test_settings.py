@@ -104,7 +104,7 @@ def test_later_sources_have_precedence(config_home: ConfigHome) -> None:
     ],
 )
 def test_an_invalid_setting_falls_back_to_its_default(config_home: ConfigHome, bad: Any) -> None:
-    """If a value is invalid or the file is damaged, a setting has its default."""
+    """If a value is invalid or the settings file is damaged, a setting has its default."""
     write_settings(config_home, bad)
     assert load_settings(config_home.where) == {
         name: Setting(key.default, "default") for name, key in settings.SETTING_DEFINITIONS.items()

@@ -60,7 +60,7 @@ def session_folder(found: SessionFile) -> Path:
 
 
 def check_links(home: ConfigHome) -> None:
-    """Run the check of links that follows a start."""
+    """Run the check of links, as after the start of a session."""
     link_sessions.link_all_sessions(home.where, never_over_time_limit)
 
 
@@ -424,7 +424,10 @@ def test_switching_the_vault_off_for_one_start_keeps_links(config_home: ConfigHo
 def test_doctor_reports_sessions_that_cannot_be_linked(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    """After ``MAX_FAILED_LINKS`` failures, a check makes no more links, and doctor reports it once."""
+    """After ``MAX_FAILED_LINKS`` failures, a check makes no more links.
+
+    Doctor has one finding for all sessions without links.
+    """
     for number in range(1, 121):
         session_of_age(config_home, number, 2)
     tried = []

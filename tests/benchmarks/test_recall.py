@@ -169,7 +169,7 @@ def test_hits_for_unknown_topics_are_not_strong(corpus_search: Ours) -> None:
 
 
 def test_the_home_contains_the_whole_corpus(tmp_path: Path) -> None:
-    """The home for the benchmark contains each file of the corpus, with the name in the questions."""
+    """The home for the benchmark contains each file of the corpus under the name that the questions use."""
     corpus()
     home = Home(tmp_path / ".claude")
     files = [str(path) for path in home.config.rglob("*.jsonl")]

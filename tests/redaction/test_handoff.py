@@ -182,7 +182,7 @@ def test_no_spelling_of_a_tag_remains(config_home: ConfigHome, posing: str) -> N
 
 
 def test_secrets_in_titles_and_branches_of_ancestors_are_removed(config_home: ConfigHome) -> None:
-    """A secret in an ancestor's title or branch is removed, if the ancestor's messages reveal it."""
+    """A secret in an ancestor's title or branch is removed if the ancestor's messages reveal it."""
     word = "xho9ypjaxtbw"
     records = [user(f"password: {word}", uuid="a", parent=None, ts=1, gitBranch=f"fix-{word}")]
     records += [

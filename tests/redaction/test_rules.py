@@ -70,7 +70,7 @@ def test_no_rule_backtracks_without_limit(part: int) -> None:
 
 
 def values_that_almost_match() -> Iterator[str]:
-    """Yield values of about 60 characters that repeat a form, with several beginnings and ends."""
+    """Yield values of about 60 characters. Each consists of a beginning, a repeated form and an end."""
     beginnings = ("", "Aa", "a", "A1", "_", "http://")
     forms = ("A", "a", "1", "A1", "a1", "Aa", "AAa1", "a.", "a-", "a_", "a:", "1.", "1:", "a=b,")
     ends = ("", "!", "1", "A", "A1!")

@@ -304,7 +304,7 @@ def test_a_truncated_private_key_is_removed() -> None:
 
 
 def test_offsets_of_secrets_are_in_characters() -> None:
-    """The positions of secrets are counted in characters, also after other scripts."""
+    """The positions of secrets are counted in characters, even after text in other scripts."""
     text = f"schlüssel — \U0001f511 {GITHUB_TOKEN}"
     (secret,) = find_secrets(text)
     assert text[secret.start : secret.end] == GITHUB_TOKEN
@@ -443,7 +443,7 @@ def test_passwords_in_sentences_and_commands_are_found(words: str) -> None:
     ],
 )
 def test_sentences_about_passwords_stay(text: str) -> None:
-    """Sentences about passwords are kept, also those that contain the name of a standard."""
+    """Sentences about passwords are kept, including those that contain the name of a standard."""
     assert redact(text) == (text, [])
 
 

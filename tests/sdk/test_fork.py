@@ -151,7 +151,7 @@ def reason_for_difference(
 
 
 def is_blank(transcript: Transcript, number: int) -> bool:
-    """Check whether a message is empty without its invalid blocks."""
+    """Check whether a message would be empty without its invalid blocks."""
     record = transcript.read_record(
         next(node for node in transcript.nodes if node.line_number == number)
     )

@@ -90,7 +90,8 @@ REASONS_AND_UUIDS_BY_CASE = {
     "a progress record after its child is unknown to it": (FOLLOWED_PROGRESS_REASON, "u1 a1 u2 a2"),
     "a queued prompt goes by the id that it was sent under": (UNKNOWN_QUEUED_ID_REASON, "a2"),
 }
-"""Cases in which the SDK differs, by name, with the reason and the uuids of the SDK's messages."""
+"""Maps the name of each case in which the SDK differs from us to the reason and to the uuids of the
+SDK's messages."""
 
 # Number of sessions in the corpus that differ, for each reason.
 DIFFERENCE_COUNTS_BY_REASON = {
@@ -278,9 +279,9 @@ def test_no_record_of_a_sub_agents_file_is_shown(project: Path) -> None:
 
 
 def test_unlike_ours_the_sdk_misses_subagents_next_to_the_session(project: Path) -> None:
-    """The SDK does not find the sub-agents of clients before 2.1, whose files are next to the session.
+    """The SDK does not find sub-agents whose files are next to the session, as in clients before 2.1.
 
-    There are 9 of them in the corpus.
+    There are 9 of these sub-agents in the corpus.
     """
     corpus()
     missed = 0

@@ -31,7 +31,7 @@ from tests.needs import corpus, corpus_sessions
 
 OLD_MTIME = 1_700_000_000
 SAMPLE_SIZE = 60  # Approximate number of copied sessions, taken from the whole corpus.
-MAX_COPIED_BYTES = 5_000_000  # Maximum bytes of a copied file.
+MAX_COPIED_BYTES = 5_000_000  # Maximum number of bytes in a copied file.
 
 CopiedSessions = tuple[ConfigHome, list[str]]
 

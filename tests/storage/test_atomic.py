@@ -99,7 +99,7 @@ def test_a_failed_write_leaves_no_file(tmp_path: Path, error: BaseException) -> 
 
 
 def test_create_never_overwrites_an_existing_file(tmp_path: Path) -> None:
-    """An existing file with the name keeps its bytes, and a link with the name is not followed."""
+    """An existing file with the chosen name keeps its bytes, and a link with that name is not followed."""
     (tmp_path / SESSION_FILE_NAME).write_bytes(b"mine\n")
     with pytest.raises(WriteFailed, match="File exists"):
         create_session(str(tmp_path / SESSION_FILE_NAME), CHUNKS, accept_any_file)

@@ -1,4 +1,4 @@
-"""Tests that a compiled module that a full disk truncated is loaded from source and compiled again."""
+"""Tests that a compiled module which a full disk truncated is loaded from source and compiled again."""
 
 from __future__ import annotations
 

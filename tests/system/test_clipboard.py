@@ -25,7 +25,7 @@ CLIPBOARD_TEXTS = {
     "100 KB": "0123456789abcdef" * 6400,
 }
 DUMB_TERMINAL_ENVIRONMENT = {"TERM": "dumb"}
-"""This environment keeps a test from asking the terminal in which the tests run."""
+"""An environment with which no test queries the terminal in which the tests run."""
 
 HANG_GUARD = 30.0
 """Seconds after which a test is considered to hang."""
@@ -108,7 +108,7 @@ def test_a_second_copy_replaces_the_first(xserver: XServer) -> None:
 def test_a_copy_without_an_x_server_is_reported_as_failed(
     broken_display: dict[str, str], way: str
 ) -> None:
-    """Without an X server, a copy is reported as failed, even by pyperclip."""
+    """Without an X server, a copy is reported as failed, even with pyperclip."""
     for tool in ("xclip", "xsel"):
         require_for_test(tool, shutil.which(tool), f"install the system package {tool}")
     assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
@@ -336,7 +336,7 @@ def test_the_sentence_states_the_result_of_a_copy(copied: CopyResult, sentence: 
 
 
 def test_the_clipboard_module_runs_on_python_3_9() -> None:
-    """The clipboard module runs on Python 3.9, which the fallback uses before the installation."""
+    """The clipboard module runs on Python 3.9, which uses it before the engine is installed."""
     python = python39_path()
     code = (
         "import resume_hooks.system.clipboard_tools, resume_hooks.system.terminal\n"

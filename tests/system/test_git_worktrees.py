@@ -71,7 +71,7 @@ def test_an_invalid_git_file_is_ignored(tmp_path: Path, content: bytes) -> None:
     ("file", "content"), [(".git", b"gitdir: git\0\n"), ("git/commondir", b"..\0\n")]
 )
 def test_no_path_contains_a_nul(tmp_path: Path, file: str, content: bytes) -> None:
-    """No listed path contains a NUL character, with which git can't be started."""
+    """No listed path contains a NUL character, because git can't be started with such a path."""
     (tmp_path / "git").mkdir()
     (tmp_path / ".git").write_bytes(b"gitdir: git\n")
     (tmp_path / file).write_bytes(content)

@@ -97,9 +97,9 @@ def test_a_home_in_a_repository_keeps_its_programs(project: Path, tmp_path: Path
 
 
 def test_a_program_gets_only_listed_variables(project: Path, tmp_path: Path) -> None:
-    """A program is run in the root folder with the listed variables only.
+    """A program is run in the root folder and gets only the variables on a list.
 
-    Variables that name files of the project are removed.
+    Even a listed variable is removed if it names a file of the project.
     """
     write_program(tmp_path / "bin" / "tool", 'pwd; env; echo "$*"')
     refused = dict.fromkeys(

@@ -155,7 +155,7 @@ NEXT_LINE_INDENTS = {b"  ", b"\t\t"}
 
 
 def continuation_spans(raw: bytes, start: int, first_span: Span) -> Iterator[Span]:
-    """Yield the parts of the value at ``start`` that continue in further string literals or lines."""
+    """Yield the further parts of the value at ``start``, in the string literals or lines that continue it."""
     if raw[start - 2 : start] not in NEXT_LINE_INDENTS:
         pattern = _CONTINUATION_PATTERN
     elif _LINE_BREAK_BEFORE_VALUE_PATTERN.search(raw[max(0, start - _NAME_SEARCH_BYTES) : start]):

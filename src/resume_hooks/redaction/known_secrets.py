@@ -48,8 +48,8 @@ _MIN_RANDOM_BYTES = 8
 """Minimum number of bytes of a random value that is also searched for inside longer words."""
 
 _MIN_LINE_BYTES = 16
-"""Minimum number of bytes of a line of a longer secret, such as a private key, that is also
-searched for without the other lines."""
+"""Minimum number of bytes in a line of a longer secret, such as a private key. A line with this
+size is also searched for without the other lines."""
 
 _CUT_VALUE_EDGE_BYTES = 3
 """The number of bytes from the beginning or the end of a value that are enough to recognise it next
@@ -95,7 +95,7 @@ searched for."""
 
 KNOWN_VALUE_RANK = 4
 """The rank of a remembered value. If a rule matches at the same position, the rule determines the
-kind."""
+kind of the secret."""
 
 
 class _KnownValue(NamedTuple):

@@ -209,7 +209,7 @@ def blank_control_sequences(raw: bytes) -> bytes:
 
 
 def view_without_invisible_text(raw: bytes) -> View | None:
-    """Return a view of ``raw`` without colours and invisible characters, which is what people see.
+    """Return a view of ``raw`` without colours and invisible characters, as people see the text.
 
     Return None if there are no such characters inside or before a word.
     """

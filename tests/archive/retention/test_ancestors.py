@@ -71,7 +71,7 @@ def test_a_handoff_archives_every_ancestor(
 def test_a_handoff_skips_an_archived_parent(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A handoff archives an unchanged parent only once, and again after the parent grew."""
+    """A handoff does not archive an unchanged parent again. A parent that grew is archived again."""
     root = session_of_age(config_home, 1, 0)
     write_handoff_child(config_home, root)
     with monkeypatch.context() as patch:
@@ -86,7 +86,7 @@ def test_a_handoff_skips_an_archived_parent(
 def test_a_handoff_warns_if_it_cannot_archive_the_parent(config_home: ConfigHome) -> None:
     """If the parent can't be archived, the child is still written, and its receipt has a warning.
 
-    A later start archives the parent.
+    A later attempt archives the parent.
     """
     root = session_of_age(config_home, 1, 0)
     state = config_home.config / "resume-hooks"

@@ -1,4 +1,4 @@
-"""Tests that deleting and restoring keep every file unchanged, also after errors and kills."""
+"""Tests that deleting and restoring keep every file unchanged, even after errors and kills."""
 
 from __future__ import annotations
 
@@ -762,7 +762,7 @@ def test_sessions_with_one_id_share_their_backups(config_home: ConfigHome) -> No
 def test_only_one_command_uses_the_trash_at_a_time(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one command uses the trash, a second waits up to a limit, raises an error and changes nothing."""
+    """While one command uses the trash, a second one waits and then fails without changing anything."""
     monkeypatch.setattr(commit, "MAX_LOCK_SECONDS", 0.1)
     entry = delete_session(session_with_every_file(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
@@ -955,7 +955,7 @@ def test_lines_after_an_interrupted_delete_of_version_0_2_0_stay(config_home: Co
 
 
 def test_an_entry_with_an_invalid_file_name_is_not_packed(config_home: ConfigHome) -> None:
-    """An entry of version 0.2.0 with a file name that is not UTF-8 is not packed. Other entries are."""
+    """An entry of version 0.2.0 is not packed if a file name in it is not UTF-8. Other entries are."""
     session_with_every_file(config_home)
     (config_home.project() / SESSION / os.fsdecode(b"\xff")).write_bytes(b"odd")
     before = client_files_with_times(config_home)

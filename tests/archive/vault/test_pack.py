@@ -113,7 +113,7 @@ def test_unpacked_files_are_private(config_home: ConfigHome) -> None:
 
 
 def test_rewriting_a_copy_changes_every_text(config_home: ConfigHome) -> None:
-    """Rewriting a copy changes each text in it, including the title, and no binary file."""
+    """Rewriting a copy changes each text in it, including the title, but changes no binary file."""
     session = session_with_every_file(config_home, title="Fix the parser")
     own = Path(session.path.removesuffix(".jsonl"))
     (own / "tool-results" / "image").write_bytes(b"\0parser\0")
