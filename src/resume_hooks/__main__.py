@@ -27,7 +27,10 @@ def start() -> None:
 
 
 def _try_plain_search() -> bool:
-    """Run a search whose output a program reads. Return False if the normal command line must run it."""
+    """Run a search without click, which takes long to import.
+
+    Return False if only click can handle the command line.
+    """
     from resume_hooks.cli.plain_search import answer_plain_search
 
     if not answer_plain_search(sys.argv[1:]):

@@ -34,7 +34,7 @@ class FormerVerb(NamedTuple):
 class WayToContinue(NamedTuple):
     """A way to continue a session: its command, and a description of its result.
 
-    It is listed directly before the way ``insert_before``.
+    In lists, the way stands directly before the way ``insert_before``.
     """
 
     name: str

@@ -88,9 +88,9 @@ def window_limit(ends: HeadTail, window: int, where: Where) -> int:
 
 
 def model_window(ends: HeadTail) -> int:
-    """Return the window of the session's last model, or 0 if unknown.
+    """Return the window of the session's last model, or 0 if it is unknown.
 
-    It depends on the model's name and the version of the client.
+    The window depends on the model's name and the version of the client.
     """
     if _NATIVE_MILLION_MODEL_PATTERN.search(ends.model) or (
         _NEW_CLIENT_MILLION_MODEL_PATTERN.search(ends.model)

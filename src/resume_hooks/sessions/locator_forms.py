@@ -219,9 +219,9 @@ def filter_by_name_lines(
 ) -> list[SessionFile]:
     """Return the sessions with a naming line that matches ``pattern``.
 
-    A naming line is a line with a title, a tag or a pull request, in lower case. Titles are
-    searched for at both ends of a file. Tags and pull requests are searched for in the last 64 KB,
-    where clients repeat them. ``lines_by_path`` is a cache of the naming lines.
+    A naming line is a line with a title, a tag or a pull request. It is compared in lower case.
+    Titles are searched for at both ends of a file. Tags and pull requests are searched for in the
+    last 64 KB, where clients repeat them. ``lines_by_path`` is a cache of the naming lines.
     """
     matches = []
     for session in sessions:
@@ -341,7 +341,7 @@ IMPORT_REMEDY = "curl URL | resume-hooks import -"
 Resolver = Callable[[str, LocatorScope], SessionFile | None]
 """A function that returns the session to which a locator of one form refers, or None.
 
-It raises AmbiguousLocator if several sessions match. It raises a different ResumeHooksError if the
+AmbiguousLocator is raised if several sessions match. A different ResumeHooksError is raised if the
 search must stop because the locator can have no other form.
 """
 

@@ -358,7 +358,7 @@ class SessionStore(Protocol):
     ) -> list[SessionFile]:
         """Return the sessions of these projects, newest first. None means all projects.
 
-        Only sessions whose ids begin with ``prefix`` are returned.
+        Sessions whose ids do not begin with ``prefix`` are left out.
         """
 
     def find(self, session_id: str) -> SessionFile | None:
@@ -393,7 +393,10 @@ class LocalStore:
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
-        """Return the session files of these project folders, newest first."""
+        """Return the session files of these project folders, newest first. None means all folders.
+
+        Sessions whose ids do not begin with ``prefix`` are left out.
+        """
         if projects is None:
             return all_sessions(self._where, prefix)
         projects_folder = self._where.projects

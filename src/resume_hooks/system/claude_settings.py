@@ -21,8 +21,8 @@ MAX_RETENTION_DAYS = 1_000_000
 def settings_files(cwd: str, where: Where) -> list[str]:
     """Return the paths of the client's settings files, from the lowest precedence to the highest.
 
-    They are the settings of the user, the project, the user for this project, and the
-    administrator.
+    The files contain the settings of the user, of the project, of the user for this project, and of
+    the administrator.
     """
     return [
         os.path.join(where.config, "settings.json"),

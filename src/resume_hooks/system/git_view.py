@@ -69,7 +69,7 @@ _HARMLESS_SETTINGS = {
 }
 """The settings that are copied from a repository or a user, with their allowed values.
 
-They determine how files are compared.
+These settings determine how files are compared.
 """
 
 _UNCOPIED_SETTING_KEYS = ("core.bare", "extensions.partialclone")

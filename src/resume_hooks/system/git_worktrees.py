@@ -60,7 +60,7 @@ class FolderNote(NamedTuple):
     def common_git_folder(self) -> str:
         """The git folder that a linked worktree shares with the main worktree.
 
-        It is ``""`` if the folder is not a linked worktree.
+        If the folder is not a linked worktree, the result is ``""``.
         """
         if not self.git_identity.startswith(_GIT_FOLDER_LINK_PREFIX):
             return ""
@@ -202,7 +202,7 @@ def project_of_folder(cwd: str, where: Where) -> Project:
 def list_worktrees(cwd: str) -> tuple[str, ...]:
     """Return a folder, the root of its repository, and the repository's other worktrees.
 
-    They are found without running a program.
+    The worktrees are found without running a program.
     """
     root = repository_root(canonical_path(cwd))
     if not root:

@@ -69,7 +69,7 @@ class TokenScale:
         )
 
     def tokens_of_text(self, line_number: int, character_count: int) -> float:
-        """Return the number of tokens of a text in the record of a line."""
+        """Return the number of tokens of a text in the record at a line."""
         return character_count * self._texts.get(line_number, 1 / self.characters_per_token)
 
 

@@ -162,10 +162,10 @@ class RecordGraph:
         return None
 
     def _drop_nodes_before(self, boundary: Node, kept_ids: list[str]) -> None:
-        """Remove the records before ``boundary``, except the kept ones.
+        """Remove the records before ``boundary``, except those with ``kept_ids``.
 
-        Messages after the boundary whose parent is removed become children of the last kept
-        message.
+        If the parent of a message after the boundary is removed, the message becomes a child of the
+        last kept message.
         """
         dropped_ids = set(takewhile(lambda uuid: uuid != boundary.uuid, self.nodes)) - set(kept_ids)
         for uuid in dropped_ids:
@@ -300,8 +300,8 @@ def _is_continuation(
 ) -> bool:
     """Check whether the last record continues the conversation from the checkpoint.
 
-    This is true if an ancestor of the last record is the checkpoint's record, or a parallel call of
-    the same answer.
+    This is true if an ancestor of the last record is the checkpoint's record, or is a parallel call
+    of the answer to which the checkpoint's record belongs.
     """
     batch_call, answered_calls = (
         (None, ()) if checkpoint.was_explicit else _find_parallel_batch(graph, checkpoint_node)
@@ -582,7 +582,7 @@ class ParallelCallRestorer:
         """Return the message id of the answer to which the record belongs, or ``""``.
 
         The record may be a block of the answer, the result of one of its calls, or a remark that
-        follows either of them.
+        follows such a block or result.
         """
         ancestor = next(
             (

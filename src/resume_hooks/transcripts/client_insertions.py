@@ -1,6 +1,6 @@
 """Find the texts that the client inserts into a prompt.
 
-They are reminders, opened files, the output of commands, and pasted texts.
+The client inserts reminders, opened files, the output of commands, and pasted texts.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ NOT_COUNTED_SINCE_COMPACTION_REASON = "no answer has been counted since the comp
 NOT_COUNTED_SINCE_TRIM_REASON = "no answer has been counted since the trim"
 NOT_COUNTED_SINCE_CREATION_REASON = "no answer has been counted since its creation"
 NEVER_COUNTED_REASON = "no answer has been counted"
-"""This constant and those above it contain the reasons why a size was not measured."""
+"""Like the constants above, the text of a reason why a size was not measured."""
 
 # In files of old clients, this number of bytes at the end is searched for signs that outputs were
 # cleared.
@@ -161,8 +161,8 @@ def was_compacted(ends: HeadTail) -> bool:
 def may_middle_change_context_size(ends: HeadTail) -> bool:
     """Check whether the middle of the file, which is not read, may have changed the context size.
 
-    This is possible with old clients. They cleared outputs. They also wrote records without the
-    records' parents, and a resume stops at a missing parent.
+    This is possible with old clients, which cleared outputs, and wrote records without the records'
+    parents. A resume stops at a missing parent.
     """
     region = _read_end_of_old_client(ends)
     if records.OUTPUTS_CLEARED_SUBTYPE.encode() in region:

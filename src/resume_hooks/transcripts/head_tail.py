@@ -114,7 +114,7 @@ class HeadTail:
     def _iterate_head_records(self, field: str = "") -> Iterator[records.Record]:
         """Yield the records of the head, or none if the text of the head does not contain ``field``.
 
-        Skipping such heads saves time, because lists of sessions read many files.
+        Skipping a head without the field saves time, because lists of sessions read many files.
         """
         if field and f'"{field}"'.encode() not in self.head:
             return iter(())
@@ -456,7 +456,7 @@ class HeadTail:
     def is_listed(self) -> bool:
         """Whether lists of sessions show the session.
 
-        They do not show sub-agents, headless runs and sessions without messages.
+        Lists do not show sub-agents, headless runs and sessions without messages.
         """
         return not self.is_sidechain and not self.is_headless_run and self.has_messages
 

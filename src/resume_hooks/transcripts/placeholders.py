@@ -171,10 +171,10 @@ def _convert_to_one_word(name: str) -> str:
 
 
 class Origin(NamedTuple):
-    """The record that contains an original.
+    """The record that contains the original of trimmed content.
 
-    ``session_id`` and ``file_path`` are those of the session that contains the record.
-    ``line_number`` is counted from 0.
+    ``session_id`` and ``file_path`` are the id and the file of the session that contains the
+    record. ``line_number`` is counted from 0.
     """
 
     session_id: str
@@ -205,7 +205,7 @@ class Origin(NamedTuple):
 TRIM_FIELD_NAMES = frozenset(Origin("", "", "", 0).trim_fields(0))
 """The names of the fields that are added to a trimmed record.
 
-They are also added to the trimmed lines of another agent's session.
+The fields are also added to the trimmed lines of another agent's session.
 """
 
 

@@ -1,7 +1,7 @@
 """Collect the pieces of a transcript: the parts of its content that a placeholder can replace.
 
 Each piece has an address in its record, and a size. A scan of the transcript collects the pieces.
-They contain no reference to a record, so that the records need not stay in memory.
+The pieces contain no reference to a record, so that the records need not stay in memory.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ def opens_turn(record: Record, *, is_subagent: bool = False) -> bool:
 class TurnRange(NamedTuple):
     """The turns that a user requested.
 
-    They are the turns from ``first_turn`` to ``last_turn`` or, if ``last_turn`` is None, to the end
-    of the session. If ``last_turn_count`` is not 0, they are the last ``last_turn_count`` turns
+    The range is from ``first_turn`` to ``last_turn`` or, if ``last_turn`` is None, to the end of
+    the session. If ``last_turn_count`` is not 0, the range is the last ``last_turn_count`` turns
     instead.
     """
 

@@ -107,7 +107,7 @@ def mend_record(record: Record) -> Record | None:
 def _is_rejected_block(block: object) -> bool:
     """Check whether the API rejects a block.
 
-    It rejects a blank text, thinking without a signature, and a value that is not a block.
+    The API rejects a blank text, thinking without a signature, and a value that is not a block.
     """
     if not isinstance(block, dict):
         return True

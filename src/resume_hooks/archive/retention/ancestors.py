@@ -118,8 +118,8 @@ def archive_pending_sessions(where: Where, is_time_up: Callable[[], bool]) -> in
 def archive_parents(where: Where, start_time: float, is_time_up: Callable[[], bool]) -> bool:
     """Archive the parents of sessions that were written after ``start_time``.
 
-    This finds the parents of the client's own forks, which no hook reports. ``start_time`` is in
-    seconds since the epoch. Return whether all of these sessions were checked.
+    No hook reports the client's own forks, so their parents are found in this way. ``start_time``
+    is in seconds since the epoch. Return whether all of these sessions were checked.
     """
     if is_notice_due(where):
         return False

@@ -125,7 +125,7 @@ def lock_for_change(
 
 
 def describe_cause(error: OSError, known_path: str = "") -> str:
-    """Return the system's message for a failure, preceded by the path unless this is ``known_path``."""
+    """Return the system's message for a failure, preceded by the path unless the path is ``known_path``."""
     if error.filename and error.filename != known_path:
         path_prefix = f"{error.filename}: "
     else:
@@ -191,9 +191,9 @@ def remove_archived(archived: ArchivedSession, where: Where) -> None:
 def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
     """Remove the packs that a folder's manifest does not list.
 
-    The folder of a deleted session may also contain unpacked files. Remove those that are also in a
-    pack that the manifest lists. The caller must have the lock. If the manifest is unreadable, no
-    file is removed.
+    The folder of a deleted session may also contain unpacked files. Remove an unpacked file if it
+    is also in a pack that the manifest lists. The caller must have the lock. If the manifest is
+    unreadable, no file is removed.
     """
     archived = read_manifest(folder, session_id)
     if archived is None and os.path.lexists(os.path.join(folder, MANIFEST_NAME)):
