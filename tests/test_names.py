@@ -65,7 +65,10 @@ A declaration that unpacks an object or an array does not match.
 
 
 def find_functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Yield every function except methods that return a bool, which may be named with a participle."""
+    """Yield every function except methods that return a bool.
+
+    Such a method may be named with only a participle.
+    """
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue

@@ -65,7 +65,7 @@ def test_sessions_of_every_size_are_chosen() -> None:
 def test_differences_of_one_kind_are_printed_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Differences of the same kind are printed once, with the number of them and an example."""
+    """Differences of the same kind are printed once, with their number and an example."""
     before = [
         {"case": f"claude/{number}/00.0 cli info", "stdout": f"{number} tokens left"}
         for number in range(9)
@@ -88,7 +88,7 @@ def test_differences_of_one_kind_are_printed_once(
 
 
 def test_json_is_compared_by_field() -> None:
-    """If JSON differs, the difference has the field's name, whatever the field's values are.
+    """If two JSON values differ, the difference names the field, whatever the field's values are.
 
     A different order of fields is a difference, too.
     """

@@ -114,7 +114,10 @@ def test_a_trigger_is_answered_without_posix(
 def test_simultaneous_forks_get_different_titles_without_posix(
     config_home: ConfigHome, session_to_trim: Path
 ) -> None:
-    """Without POSIX, simultaneous forks get different titles, because Windows file locks are used instead."""
+    """Without POSIX, simultaneous forks get different titles.
+
+    File locks of Windows are used instead of POSIX locks.
+    """
     environ = {**config_home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PATH": os.defpath}
     command = [sys.executable, "-m", TEST_PROGRAM, "fork", SESSION, "--json"]
     runs = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE) for _ in range(4)]

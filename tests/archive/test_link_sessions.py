@@ -604,7 +604,7 @@ def test_a_check_killed_at_any_step_loses_no_content(
     shutil.copytree(config_home.config, start, symlinks=True)
 
     def restore_initial_home() -> None:
-        """Copy the initial home back, and restore the hard links that a plain copy separates."""
+        """Copy the initial home back, and restore the hard links, which a copy of the home does not keep."""
         shutil.rmtree(config_home.config)
         shutil.copytree(start, config_home.config, symlinks=True)
         top = Path(held_links.links_folder(config_home.where))

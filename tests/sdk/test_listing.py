@@ -49,7 +49,7 @@ class Listings(NamedTuple):
 
     @property
     def pairs_of_rows(self) -> list[tuple[SDKSessionInfo, ListedSession]]:
-        """Return the pairs of rows of the sessions that are in both lists."""
+        """Return the pairs of rows of the sessions that are in both the SDK's list and ours."""
         return [(self.sdk[own], self.ours[own]) for own in self.sdk if own in self.ours]
 
 
@@ -121,7 +121,7 @@ def test_both_lists_have_the_same_titles(listings: Listings) -> None:
 
 
 def test_the_sdk_returns_a_session_by_its_id(listings: Listings) -> None:
-    """The SDK returns the same information about a session by its id and in its list."""
+    """The SDK returns the same information about a session for the session's id as in its list."""
     assert {own: get_session_info(own) for own in listings.sdk} == listings.sdk
 
 

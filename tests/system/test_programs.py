@@ -118,7 +118,7 @@ def test_a_program_gets_only_listed_variables(project: Path, tmp_path: Path) -> 
 def test_a_home_in_the_project_is_replaced(project: Path, tmp_path: Path) -> None:
     """If ``HOME`` is in the project, it is replaced, because settings there could name programs.
 
-    Another home of the user is kept.
+    A home outside the project is kept.
     """
     homes = [(str(project), tmp_path / "home"), (".", tmp_path / "home"), (str(tmp_path), tmp_path)]
     for said, meant in homes:

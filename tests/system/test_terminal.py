@@ -151,7 +151,7 @@ def test_a_stopped_terminal_does_not_block(pty: Pty) -> None:
 
 
 def test_only_a_terminal_is_written_to(tmp_path: Path) -> None:
-    """A path that is a file, another device, a folder or missing is not written to."""
+    """Nothing is written to a path that is missing, a file, a folder, or a device other than a terminal."""
     file = tmp_path / "file"
     file.write_bytes(b"kept")
     for path in (str(file), os.devnull, str(tmp_path / "missing"), str(tmp_path)):

@@ -209,7 +209,7 @@ def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
 def _is_value_of_rule(rule: Rule, value: bytes, name: bytes) -> bool:
     """Check whether a value that a rule's expression matches is a secret.
 
-    The value is not a secret if it is an example or if its name ends with it.
+    The value is not a secret if it is an example, or if the name before it ends with the value.
     """
     if entropy(value) < rule.entropy or is_placeholder(value):
         return False

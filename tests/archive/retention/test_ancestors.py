@@ -86,7 +86,7 @@ def test_a_handoff_skips_an_archived_parent(
 def test_a_handoff_warns_if_it_cannot_archive_the_parent(config_home: ConfigHome) -> None:
     """If the parent can't be archived, the child is still written, and its receipt has a warning.
 
-    A later attempt archives the parent.
+    The start of a later session archives the parent.
     """
     root = session_of_age(config_home, 1, 0)
     state = config_home.config / "resume-hooks"
@@ -107,7 +107,7 @@ def test_a_handoff_warns_if_it_cannot_archive_the_parent(config_home: ConfigHome
 
 
 def test_a_handoff_leaves_a_large_parent_to_the_next_start(config_home: ConfigHome) -> None:
-    """A handoff does not archive a large parent, but the next start does."""
+    """A handoff does not archive a large parent, but the start of the next session does."""
     root = session_of_age(config_home, 1, 0)
     write_file_backups(config_home, root, 0, count=archive_sessions.MAX_QUICK_SESSION_FILES + 1)
     assert write_handoff_child(config_home, root).warnings == ()

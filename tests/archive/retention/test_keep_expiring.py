@@ -1,4 +1,7 @@
-"""Tests that each start archives some of the sessions that expire soon, within a time limit."""
+"""Tests that each start of a session archives some of the sessions that expire soon.
+
+The time for this is limited.
+"""
 
 from __future__ import annotations
 

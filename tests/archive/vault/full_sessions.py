@@ -39,7 +39,7 @@ def session_with_every_file(
 
 
 def write_old_files(files: Iterable[tuple[Path, bytes]]) -> None:
-    """Write files at their paths, with the time of their session."""
+    """Write files at their paths, with a time of five days ago."""
     for place, content in files:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)

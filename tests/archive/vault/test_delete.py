@@ -955,7 +955,10 @@ def test_lines_after_an_interrupted_delete_of_version_0_2_0_stay(config_home: Co
 
 
 def test_an_entry_with_an_invalid_file_name_is_not_packed(config_home: ConfigHome) -> None:
-    """An entry of version 0.2.0 is not packed if a file name in it is not UTF-8. Other entries are."""
+    """An entry of version 0.2.0 with a file name that is not UTF-8 is not packed.
+
+    Other entries are packed.
+    """
     session_with_every_file(config_home)
     (config_home.project() / SESSION / os.fsdecode(b"\xff")).write_bytes(b"odd")
     before = client_files_with_times(config_home)
