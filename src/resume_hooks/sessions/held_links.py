@@ -13,7 +13,7 @@ LINKS_FOLDER = "held"
 
 
 def links_folder(where: Where) -> str:
-    """Return the folder of the hard links. It exists only if there are links."""
+    """Return the folder of the hard links. The folder exists only if there are links."""
     return os.path.join(where.state, LINKS_FOLDER)
 
 

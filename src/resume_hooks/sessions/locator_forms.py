@@ -401,7 +401,10 @@ def resolve_path(locator: str, scope: LocatorScope) -> SessionFile | None:
 
 
 def resolve_id_prefix(locator: str, scope: LocatorScope) -> SessionFile | None:
-    """Resolve an id's first characters, at least four. They must not be the beginning of any other id."""
+    """Resolve the beginning of an id, which must have at least four characters.
+
+    No other id may begin with the same characters.
+    """
     prefix = locator.lower()
     if len(prefix) < MIN_ID_PREFIX_CHARACTERS or not _ID_CHARACTERS.issuperset(prefix):
         return None

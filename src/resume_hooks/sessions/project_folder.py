@@ -102,9 +102,9 @@ def _current_folder(where: Where) -> str:
 
 
 def project_folder(home: str, where: Where) -> str:
-    """Return the project folder for a working directory. It may not exist.
+    """Return the project folder for a working directory.
 
-    Its name is the one that current clients use.
+    The folder may not exist. Its name is the one that current clients use.
     """
     return os.path.join(where.projects, project_folder_names(home, where, list_names=list)[0])
 

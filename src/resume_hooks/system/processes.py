@@ -91,7 +91,7 @@ def find_client_pid() -> Optional[int]:
 
 
 def read_process_start_time(pid: int) -> str:
-    """Return a process's start time in kernel ticks, as clients record it, or ``""`` if unknown."""
+    """Return a process's start time in kernel ticks, as clients record it, or ``""`` if it is unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             return stream.read().rpartition(b")")[2].split()[19].decode()
@@ -152,7 +152,10 @@ def is_started_by_client(where: Where) -> bool:
 
 
 def is_below_client(where: Where) -> bool:
-    """Check whether there is a client among the ancestors of this process. Return False if unknown."""
+    """Check whether there is a client among the ancestors of this process.
+
+    Return False if that is unknown.
+    """
     return any(
         _is_client(process.pid, where, *_read_initial_config_home(process.pid))
         for process in iterate_ancestors()

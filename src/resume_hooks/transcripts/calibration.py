@@ -181,7 +181,7 @@ def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
 
 
 def _iterate_gaps(chain: Sequence[Node], pieces: PieceCollector) -> Iterable[_RequestGap]:
-    """Yield the gap between each two consecutive requests that were counted.
+    """Yield the gap between every two consecutive requests that were counted.
 
     The counts of messages that a compaction kept are ignored.
     """

@@ -342,7 +342,7 @@ class HeadTail:
 
     @property
     def branch(self) -> str:
-        """The last git branch that was recorded, or ``""`` if there was none."""
+        """The last git branch that was recorded, or ``""`` if none was recorded."""
         return "" if self.recorded_branch == NO_BRANCH else self.recorded_branch
 
     @property

@@ -95,9 +95,10 @@ def _iterate_valid_counts(linear_chain: LinearChain) -> Iterator[int]:
 
 
 def _group_answers(chain: Sequence[Node]) -> Iterable[Node]:
-    """Yield the records of a chain so that all records of an answer precede the results of its calls.
+    """Yield the records of a chain in an order in which an answer precedes the results of its calls.
 
-    Remarks stay after the record that they followed.
+    All records of the answer come before these results. Remarks stay after the record that they
+    followed.
     """
     index = 0
     while index < len(chain):

@@ -237,7 +237,7 @@ class ContextSize(NamedTuple):
 
     @property
     def is_measured(self) -> bool:
-        """Whether the API counted an answer, so that at most the content after this answer is estimated."""
+        """Whether the API counted an answer. If it did, only the content after that answer may be estimated."""
         return self.kind in {MEASURED, ADDED}
 
     @property
@@ -345,8 +345,8 @@ def read_first_request(ends: HeadTail) -> FirstRequest | None:
             return near_request[0]
         return None
     far_request = _find_first_request(ends.early_records)
-    # The size of messages is only estimated. If they are the larger part of a request, the size of
-    # the remaining part is too uncertain.
+    # The size of messages is only estimated. If messages are the larger part of a request, the size
+    # of the remaining part is too uncertain.
     if far_request and far_request[1] <= far_request[0].tokens:
         return far_request[0]
     return None
@@ -384,7 +384,7 @@ def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, 
 
 
 def tokens_after_trim(record: Record) -> int:
-    """Return the number of tokens after a trim, as stated in the line that we print after a trim in place.
+    """Return the number of remaining tokens from the line that we print after a trim in place.
 
     For other records, return 0.
     """

@@ -89,7 +89,7 @@ def name_earlier_state(earlier: EarlierState) -> str:
 def select_earlier_state(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
     """Return a session as it was in one of its earlier states.
 
-    Files that are not stored in the earlier state are taken from the current state.
+    A file that is not stored in the earlier state is taken from the current state.
     """
     # In the earlier state, the session may have been in another project. So the files get their
     # current paths.

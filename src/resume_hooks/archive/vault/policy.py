@@ -42,8 +42,7 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
 POLICY_FILE = "policy.json"
-"""The name of the file in the vault with the data that one run of the policy keeps for the next
-run."""
+"""The name of the vault's file in which a run of the policy stores data for the next run."""
 
 POLICY_VERSION = 1
 
@@ -63,7 +62,8 @@ ANNOUNCEMENT_DUE_FILE = os.path.join("pending", "vault-shrinks")
 coming removals."""
 
 MAX_REMOVED_SESSIONS = 100
-"""The maximum number of removed sessions in the record. Older ones are dropped from it."""
+"""The maximum number of removed sessions in the record. Older removals are dropped from the record.
+"""
 
 MAX_DUE_SESSIONS = 5_000
 """The maximum number of due sessions in the record. Further sessions are recorded once these have

@@ -351,7 +351,7 @@ def _restore_planned_files(plan: RestorePlan, where: Where) -> RestorePlan:
 
 
 def _restore_file(file: RestoredFile, plan: RestorePlan, oldest_time: float, where: Where) -> None:
-    """Write one file to its target path. Its time will not be earlier than ``oldest_time``.
+    """Write one file to its target path, with a time that is not earlier than ``oldest_time``.
 
     Raises OSError, CheckFailed and PathTaken.
     """

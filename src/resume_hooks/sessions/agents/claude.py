@@ -118,7 +118,7 @@ class Agent(Protocol):
         return []
 
     def plugin_install_command(self, name: str) -> str:  # noqa: ARG002 - for those whose settings we don't look at elsewhere
-        """Return the shell command that installs a plugin, or ``""`` if it is already enabled.
+        """Return the shell command that installs a plugin, or ``""`` if the plugin is already enabled.
 
         The command must be run in the plugin's folder.
         """
