@@ -88,7 +88,10 @@ def test_a_process_name_may_have_any_characters(tmp_path: Path) -> None:
 
 
 def test_a_cycle_of_parents_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If two processes are each other's parent, for example after ids were reused, the list ends."""
+    """The list of ancestors ends even if two processes are each other's parent.
+
+    Such a cycle is possible after process ids were reused.
+    """
     table = {7: Process(7, 8, "a", ""), 8: Process(8, 9, "b", ""), 9: Process(9, 8, "c", "")}
     monkeypatch.setattr(processes, "_find_process", table.get)
     assert [process.pid for process in iterate_ancestors(7)] == [8, 9]
