@@ -54,8 +54,10 @@ TOKEN_KEYWORDS = {
     "cloudflare-origin-ca-key": ["v1.0-"],
     "microsoft-teams-webhook": ["incomingwebhook"],
 }
-"""For some rules, keywords that are part of the secret itself. The keywords of gitleaks for these
-rules may be anywhere else in the file."""
+"""For some rules, keywords that are part of the secret itself.
+
+They replace the keywords of gitleaks for these rules, which may be far from the secret.
+"""
 
 _ASSIGNED_RULE_PATTERN = re.compile(
     r"^(?:\[\\w\.-\]\{0,50\}\?)?\(\?i(?:\)|:)\[\\w\.-\]\{0,50\}\?\(\?:(?P<words>.*?)\)\(\?:\[ \\t\\w\.-\]\{0,20\}\)"
@@ -75,7 +77,7 @@ def main(source: str, version: str) -> None:
             continue
         assignment = _ASSIGNED_RULE_PATTERN.match(rule["regex"])
         if assignment:
-            assigned.append(make_assigned_rule(rule, assignment["words"], assignment["value"]))
+            assigned.append(make_assignment_rule(rule, assignment["words"], assignment["value"]))
             _, _, alternative = assignment["value"].partition("|\\b(")
             if alternative and rule["id"].startswith("atlassian"):
                 tokens.append(make_token_rule(rule, f"\\b({alternative}", ["atatt3"]))
@@ -108,7 +110,7 @@ def make_token_rule(rule: dict[str, Any], regex: str, keywords: list[str]) -> di
     }
 
 
-def make_assigned_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any]:
+def make_assignment_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any]:
     """Return a rule for an assignment: an expression for the vendor's name, and the shape of the value."""
     plain = re.sub(r"\(\?-i:([^)]*)\)", lambda found: simplify_name_pattern(found[1]), words)
     return {

@@ -129,8 +129,7 @@ def list_line_runs(path: Path) -> Iterator[tuple[str, ...]]:
 
 COMPREHENSION_TYPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 UNCOUNTED_NODE_TYPES = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
-"""Types of syntax nodes that are an operator or not visible in the code. These nodes are not
-counted."""
+"""Types of syntax nodes that are not counted: operators, and nodes that stand for no code."""
 
 
 def measure_density(folder: Path) -> dict[str, str]:

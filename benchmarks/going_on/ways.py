@@ -154,7 +154,7 @@ def run_ways_on_session(path: Path) -> Iterator[WayResult]:
         name = format_token_count(size)
         yield WayResult(
             f"handoff, {name}",
-            hand_off_copy(path, base, ChildContents(digest, opening_tokens=size)),
+            measure_handoff_of_copy(path, base, ChildContents(digest, opening_tokens=size)),
         )
         yield WayResult(
             f"the last {name} of what was said",
@@ -212,7 +212,7 @@ def run_ways_at_compaction(path: Path) -> Iterator[WayResult]:
         )
         yield WayResult(
             f"handoff, {name}",
-            hand_off_copy(path, base, ChildContents(digest, opening_tokens=size)),
+            measure_handoff_of_copy(path, base, ChildContents(digest, opening_tokens=size)),
         )
         yield WayResult(
             f"the last {name} of what was said",
@@ -229,7 +229,7 @@ def list_copy_methods() -> Iterator[tuple[str, CopyMaker]]:
     yield "fork", run_fork
 
 
-def hand_off_copy(path: Path, base: int, contents: ChildContents) -> Remainder:
+def measure_handoff_of_copy(path: Path, base: int, contents: ChildContents) -> Remainder:
     """Make a handoff of the copy ``path``, and return what its child contains.
 
     Items are searched only in the digest, and in a model's summary if there is one. The request
@@ -295,7 +295,7 @@ def run_model_way(way: str, path: Path, base: int, digest: Digest) -> WayResult:
         return WayResult(way, measure_text_result(base, text))
     return WayResult(
         way,
-        hand_off_copy(
+        measure_handoff_of_copy(
             path, base, ChildContents(digest, summary=text, opening_tokens=DEFAULT_TOKENS)
         ),
     )

@@ -261,7 +261,7 @@ def test_an_untrimmed_child_names_its_parent(config_home: ConfigHome, parent: st
     assert write_untrimmed_child(child, config_home).title == "Fix the parser · untrim 2"
 
 
-def opening_lineage(path: str) -> str:
+def read_opening(path: str) -> str:
     """Return the opening of a session, which begins with the session's lineage."""
     transcript = scan_transcript(path)
     opening = get_message(transcript.read_record(transcript.chain[0]))["content"]
@@ -282,9 +282,9 @@ def test_untrim_restores_only_named_records(config_home: ConfigHome, parent: str
         *[False] * (len(uuids) - 2),
     ]
     assert [back[uuid] == cut[uuid] for uuid in uuids] == [False, False, *[True] * (len(uuids) - 2)]
-    assert opening_lineage(receipt.file).count(PLACEHOLDER_LEGEND) == 1
+    assert read_opening(receipt.file).count(PLACEHOLDER_LEGEND) == 1
     rest = write_untrimmed_child(receipt.file, config_home)
-    assert PLACEHOLDER_LEGEND not in opening_lineage(rest.file)
+    assert PLACEHOLDER_LEGEND not in read_opening(rest.file)
     assert {
         uuid: found for uuid, found in live_contents(rest.file).items() if uuid in whole
     } == whole
@@ -377,7 +377,7 @@ def test_untrim_reports_lost_originals(config_home: ConfigHome, parent: str) -> 
     (warning,) = receipt.warnings
     assert warning.endswith(f"stays trimmed: its original is gone: it was line 2 of {parent}.")
     assert live_contents(receipt.file)["u3"] == live_contents(child)["u3"]
-    assert PLACEHOLDER_LEGEND in opening_lineage(receipt.file)
+    assert PLACEHOLDER_LEGEND in read_opening(receipt.file)
     os.unlink(parent)
     with pytest.raises(SessionNotFound, match="7 of 7 records can't be restored"):
         write_untrimmed_child(child, config_home)

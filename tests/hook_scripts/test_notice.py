@@ -89,8 +89,10 @@ def stop_hook_calls_python(plugin: PluginCopy, body: bytes, *shell: str, **env: 
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
-def test_python_starts_at_the_token_count_in_the_note(plugin: PluginCopy, shell: list[str]) -> None:
-    """Python is called if the last answer's four token counts add up to at least the number in the note.
+def test_python_is_called_from_the_token_count_in_the_note_on(
+    plugin: PluginCopy, shell: list[str]
+) -> None:
+    """Python is called if the last answer's four token counts add up to the number in the note or more.
 
     If there is no note, the number is 60,000.
     """

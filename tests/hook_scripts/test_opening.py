@@ -1,4 +1,4 @@
-"""Tests of how the module switches to another session, in node with a fake client."""
+"""Tests of the client module, run in Node with a fake client: how it switches to another session."""
 
 from __future__ import annotations
 

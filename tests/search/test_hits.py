@@ -208,7 +208,7 @@ def test_hits_stay_after_records_were_appended(stale_index: StaleIndex) -> None:
     assert stale_index.find_snippets("linter") == ["tune the linter"]
 
 
-def test_an_unreadable_session_is_skipped(
+def test_a_session_deleted_during_a_search_is_skipped(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a session's file is deleted during a search, only the hits in the other sessions are shown."""

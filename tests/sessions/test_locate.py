@@ -207,7 +207,7 @@ def test_an_empty_locator_is_a_usage_error(config_home: ConfigHome, locator: str
         resolved_id(config_home, locator)
 
 
-def test_latest_is_the_newest_session_of_this_folder(config_home: ConfigHome) -> None:
+def test_the_latest_session_of_this_folder_is_the_default(config_home: ConfigHome) -> None:
     """Without a locator, the latest session is used: the one that was last written in this folder."""
     write_talk(config_home, FIRST_ID, age=100)
     write_talk(config_home, SECOND_ID, age=50)

@@ -45,7 +45,7 @@ _UNESCAPED_CONTROL_PATTERN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 _STYLE_SEQUENCE_PATTERN = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 
-class CompleteData(NamedTuple):
+class SchemaData(NamedTuple):
     """Data that already has the form of its verb's JSON schema.
 
     ``print_answer`` prints it without loading the schema. Tests check the data against the schema.
@@ -60,7 +60,7 @@ def print_answer(
     """Print a verb's answer as a JSON document with the warnings, or as text with the warnings on stderr."""
     if as_json:
         document = make_success_document(verb, data, warnings)
-        if isinstance(data, CompleteData):
+        if isinstance(data, SchemaData):
             _print_json(json.dumps(replace_all_surrogates(document), ensure_ascii=False, indent=2))
         else:
             print_document(document)
@@ -82,7 +82,7 @@ def print_text(text: str, *, err: bool = False) -> None:
 
 def print_document(document: dict[str, Any]) -> None:
     """Print a JSON document. Lone surrogates, which JSON can't encode, are printed as question marks."""
-    import orjson  # Imported late: the import takes 10 ms, and answers with ``CompleteData`` do not need it.
+    import orjson  # Imported late: the import takes 10 ms, and answers with ``SchemaData`` do not need it.
 
     _print_json(orjson.dumps(replace_all_surrogates(document), option=orjson.OPT_INDENT_2).decode())
 
@@ -130,7 +130,7 @@ def _print_or_fail(text: str, *, err: bool = False) -> None:
 
 def make_success_document(verb: str, data: object, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """Return the JSON document of a successful verb. Convert ``data`` to the form of the verb's schema."""
-    if isinstance(data, CompleteData):
+    if isinstance(data, SchemaData):
         form_data = data.data
     else:
         # Imported late: pydantic takes 60 ms to load, and only JSON output needs it.

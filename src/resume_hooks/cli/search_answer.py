@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from resume_hooks.cli.output import CompleteData, print_answer
+from resume_hooks.cli.output import SchemaData, print_answer
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import ProvisionalSession, SearchResult
 from resume_hooks.search.result_text import Style, leave_unstyled, result_text
@@ -67,9 +67,9 @@ def _make_command_without_limits(arguments: Sequence[str]) -> str:
     return ""
 
 
-def _make_json_data(result: SearchResult, scope: str) -> CompleteData:
+def _make_json_data(result: SearchResult, scope: str) -> SchemaData:
     query, *other_wordings = result.wordings
-    return CompleteData(
+    return SchemaData(
         {
             "query": query,
             "also": other_wordings,

@@ -31,7 +31,8 @@ POLL_SECONDS = 0.02
 # of the opening may take 12 bytes.
 MAX_NOTE_BYTES = 512 * 1024
 _CLAIM_SUFFIX = ".begun"
-# The last second of the year 9999. A number in JSON may be too large for a float.
+# The last second of the year 9999. Larger times in a note are reduced to it, because a number in
+# JSON may even be too large for a float.
 _MAX_TIMESTAMP = 253_402_300_799
 
 

@@ -39,7 +39,9 @@ def help_card(command: str, trigger: Trigger) -> str:
                 )
         heading, rows = "what to type", [f"{name:<22} {about}" for name, about in commands]
     else:
-        heading = f"type one after {trigger.sign_without_module} at the very start of a prompt"
+        heading = (
+            f"type one after {trigger.sign_of_unregistered_triggers} at the very start of a prompt"
+        )
         rows = [
             trigger_row.help_row for trigger_row in TRIGGER_ROWS.values() if trigger_row.help_row
         ]

@@ -186,10 +186,10 @@ class Trigger(NamedTuple):
         is_bare = row is not None and row.command and (row.is_module_only or self.sign == BARE_SIGN)
         if row and is_bare:
             return f"{BARE_SIGN}{row.command}"
-        return f"{self.sign_without_module}{verb}"
+        return f"{self.sign_of_unregistered_triggers}{verb}"
 
     @property
-    def sign_without_module(self) -> str:
+    def sign_of_unregistered_triggers(self) -> str:
         """The sign for triggers that the module does not register as commands."""
         if self.sign == TYPED_SIGN:
             return TYPED_SIGN

@@ -174,7 +174,7 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
     if question is None or not (
         question.is_open or _is_answered_elsewhere(question, request.where)
     ):
-        return _answer_without_question(parent, question, request)
+        return _answer_yes_without_question(parent, question, request)
     with time_limit(request.command):
         plan = _plan_trim_of_request(parent, question.options, request)
 
@@ -200,7 +200,7 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
     later_question = confirmations.wait_for_question(parent.session_id)
     if later_question is not None and _is_answered_elsewhere(later_question, request.where):
         return _confirm_trim(parent, request)
-    return _answer_without_question(parent, later_question, request)
+    return _answer_yes_without_question(parent, later_question, request)
 
 
 def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
@@ -249,7 +249,7 @@ def _write_confirmed_trim(question: StoredQuestion, plan: TrimPlan, where: Where
     return receipt
 
 
-def _answer_without_question(
+def _answer_yes_without_question(
     parent: Session, question: StoredQuestion | None, request: Request
 ) -> Outcome:
     """Return the answer to a yes without an open question: the earlier child, or what to type instead."""

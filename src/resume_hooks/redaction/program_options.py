@@ -207,7 +207,7 @@ def _positions_of_option(
 
 
 def _ends_of_programs(raw: bytes, row: Option, command_start: int, command_end: int) -> list[int]:
-    """Return the position after each name of one of the option's programs in a command, in order."""
+    """Return the positions at which the names of the option's programs end in a command, in order."""
     positions = sorted(
         position
         for program in row.programs

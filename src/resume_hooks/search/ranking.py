@@ -275,7 +275,7 @@ class TurnHit(NamedTuple):
 
 
 class WordingTurn(NamedTuple):
-    """A turn that a wording found; ``wording_index`` is the wording's number, counted from 0."""
+    """A turn found by one wording of the question. ``wording_index`` counts the wordings from 0."""
 
     wording_index: int
     turn: TurnHit

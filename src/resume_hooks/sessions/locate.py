@@ -29,7 +29,7 @@ from resume_hooks.sessions.archived.manifest import (
     ArchivedSession,
     archived_ids,
     list_archived,
-    list_deletions,
+    list_deleted_sessions,
 )
 from resume_hooks.sessions.archived.sessions import find_only_archived, open_archived
 from resume_hooks.sessions.locator_forms import (
@@ -125,9 +125,10 @@ def match_archived(
     """Return the archived sessions that a locator matches.
 
     The locator is compared with the following names in this order, until at least one session
-    matches: the id or its beginning; a pull request; an exact title or the client's former path; a
-    tag; a title ignoring case, if ``ignore_case``; a part of a title, listed sessions first, if
-    ``match_title_parts``; and the number of a pull request without ``#``.
+    matches: the id or its beginning; a pull request; an exact title, or the former path of the
+    transcript in the client's folder; a tag; a title ignoring case, if ``ignore_case``; a part of a
+    title, listed sessions first, if ``match_title_parts``; and the number of a pull request without
+    ``#``.
     """
     title, tag = text_after_prefix("title", locator), text_after_prefix("tag", locator).casefold()
     pull_request, bare_pull_request, title_part = (
@@ -302,7 +303,7 @@ def _refuse_deleted_session(locator: str, where: Where, *, match_title_parts: bo
     """
     matches = match_archived(
         locator,
-        list(list_deletions(where)),
+        list(list_deleted_sessions(where)),
         where,
         match_title_parts=match_title_parts,
         ignore_case=match_title_parts,

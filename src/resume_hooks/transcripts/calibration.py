@@ -151,7 +151,7 @@ def _compute_ratio_of_gaps(gaps: Sequence[_RequestGap], default_ratio: float) ->
 
 
 class _TokensPerCharacter(NamedTuple):
-    """The numbers of tokens per character of text and of thinking in a gap."""
+    """The number of tokens per character in a gap: of its text, and of its thinking."""
 
     text: float
     thinking: float

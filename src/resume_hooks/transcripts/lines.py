@@ -216,8 +216,8 @@ class LineNumbers:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        # The number of line feeds before each counted step of ``LINE_COUNT_STEP_BYTES`` bytes. The
-        # last number is the number before the first uncounted step.
+        # Item ``n`` is the number of line feeds in the first ``n`` steps. A step has
+        # ``LINE_COUNT_STEP_BYTES`` bytes.
         self._line_feeds_before_steps = [0]
 
     def count_lines(self, stream: BinaryIO) -> int:

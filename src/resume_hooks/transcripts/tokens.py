@@ -332,9 +332,9 @@ def default_window(tokens: int) -> int:
 
 
 def read_first_request(ends: HeadTail) -> FirstRequest | None:
-    """Return the size of a session's first request, not counting the messages that precede its answer.
+    """Return the size of a session's first request without its messages, or None.
 
-    Attachments and instructions before the first prompt are included, because a new session gets
+    Attachments and instructions before the first prompt are counted, because a new session gets
     them too. Return None if the file lacks the start of the session, or if no request was counted.
     """
     if ends.lacks_beginning:

@@ -328,7 +328,7 @@ def test_parallel_back_commands_make_one_child(
     )
 
 
-def test_a_failed_back_keeps_the_mark(
+def test_the_mark_is_kept_if_going_back_fails(
     type_prompt: TypePrompt, parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If ``>back`` fails, the mark stays, and the next ``>back`` works."""

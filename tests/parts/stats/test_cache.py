@@ -49,12 +49,12 @@ def test_a_transcript_is_read_once(config_home: ConfigHome) -> None:
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
     write_session(project, OTHER_ID, conversation(1, session_id=OTHER_ID))
-    assert gather_counts(config_home.where).read_transcript_count == 2
-    assert gather_counts(config_home.where).read_transcript_count == 0
+    assert gather_counts(config_home.where).newly_read_transcript_count == 2
+    assert gather_counts(config_home.where).newly_read_transcript_count == 0
     with open(path, "ab") as stream:
         stream.write(line(user("more", uuid="u", ts=50)) + b"\n")
     again = gather_counts(config_home.where)
-    assert again.read_transcript_count == 1
+    assert again.newly_read_transcript_count == 1
     assert statistics_of_all_projects(again).months[0].turn_count == 4
 
 
@@ -86,7 +86,7 @@ def test_counts_of_an_older_version_are_renewed(config_home: ConfigHome) -> None
     )
     os.unlink(path)
     again = gather_counts(config_home.where)
-    assert (again.read_transcript_count, statistics_of_all_projects(again).months) == (
+    assert (again.newly_read_transcript_count, statistics_of_all_projects(again).months) == (
         1,
         before.months,
     )
@@ -214,7 +214,7 @@ def test_damaged_counts_are_renewed(config_home: ConfigHome, kept: bytes) -> Non
     (state / "stats.json").write_bytes(kept)
     write_session(config_home.project(), SESSION, conversation(1))
     assert statistics_of_all_projects(gather_counts(config_home.where)).months[0].turn_count == 1
-    assert gather_counts(config_home.where).read_transcript_count == 0
+    assert gather_counts(config_home.where).newly_read_transcript_count == 0
 
 
 def test_a_read_only_state_folder_is_not_a_failure(config_home: ConfigHome) -> None:
@@ -222,7 +222,7 @@ def test_a_read_only_state_folder_is_not_a_failure(config_home: ConfigHome) -> N
     (config_home.config / "resume-hooks").write_text("no folder")
     write_session(config_home.project(), SESSION, conversation(1))
     for _ in range(2):
-        assert gather_counts(config_home.where).read_transcript_count == 1
+        assert gather_counts(config_home.where).newly_read_transcript_count == 1
 
 
 def test_stored_counts_are_private_and_follow_no_link(

@@ -603,7 +603,7 @@ def test_upgrade_updates_an_old_schema_once(
 
 
 def bobs_session(machine: str, own: str = SESSION) -> TeamSession:
-    """Return a session of Bob on one of his machines."""
+    """Return one of Bob's sessions, from one of his machines."""
     about = ("Fix the parser", "/src", "", "", "", "", "", "private", 1, 1, True, False, (), "")
     return TeamSession(len(machine), own, "bob", machine, *about)
 

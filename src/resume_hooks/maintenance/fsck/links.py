@@ -78,7 +78,7 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
             yield MISSING_PARENT_OFF_BRANCH_DEFECT.defect_in_node(
                 node, f"Its parent {node.parent_uuid} is not in the file"
             )
-    yield from _defects_of_cycles(transcript)
+    yield from _find_parent_cycles(transcript)
     yield from _defects_of_repetitions(transcript)
 
 
@@ -117,7 +117,7 @@ def _defect_of_start(transcript: Transcript, first_node: Node) -> Defect:
     )
 
 
-def _defects_of_cycles(transcript: Transcript) -> Iterator[Defect]:
+def _find_parent_cycles(transcript: Transcript) -> Iterator[Defect]:
     """Yield a defect for each cycle of parents, at the cycle's first record in the file."""
     checked_ids: set[str] = set()
     for start in transcript.nodes:

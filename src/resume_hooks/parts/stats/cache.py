@@ -64,10 +64,10 @@ class TranscriptCounts(NamedTuple):
 
 
 class AllCounts(NamedTuple):
-    """The counts of all transcripts. ``read_transcript_count`` is the number of transcripts that were read."""
+    """The counts of all transcripts, and how many of these were read because the cache lacked them."""
 
     transcripts: list[TranscriptCounts]
-    read_transcript_count: int
+    newly_read_transcript_count: int
 
 
 class _CachedCounts(NamedTuple):

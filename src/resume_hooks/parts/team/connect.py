@@ -50,10 +50,11 @@ NO_RIGHT_STATE, OTHER_ROLE_STATE, NO_SUCH_OBJECT_STATE, OTHER_GENERATION_STATE, 
 SCRUBBED_STATE, EXPIRED_STATE = "RH411", "RH412"
 """The SQLSTATEs that the database's functions return when they refuse a request.
 
-The first five states mean that you lack the rights, that your role has the name of an earlier
-member, that the object does not exist, that another generation of the session is active, or that
-the session was forgotten. ``SCRUBBED_STATE`` means that the session was scrubbed on another
-machine, and ``EXPIRED_STATE`` that it ended before the start of the retention period.
+``NO_RIGHT_STATE``: you lack the rights. ``OTHER_ROLE_STATE``: your role has the name of an earlier
+member. ``NO_SUCH_OBJECT_STATE``: the object does not exist. ``OTHER_GENERATION_STATE``: another
+generation of the session is active. ``FORGOTTEN_STATE``: the session was forgotten.
+``SCRUBBED_STATE``: the session was scrubbed on another machine. ``EXPIRED_STATE``: the session ended
+before the start of the retention period.
 """
 
 _REMEDIES_BY_ERROR_TEXT = {

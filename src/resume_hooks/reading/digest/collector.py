@@ -404,7 +404,7 @@ class LineageFacts:
     def _process_command(self, content: str, quote: Quote) -> None:
         """Process a client command that is about the work, or a command that the user ran with ``!``."""
         if words := facts.read_command_words(content) or facts.read_user_shell_command(content):
-            self.prompts.add_words_outside_prompt(quote._replace(text=words))
+            self.prompts.add_quote_outside_prompt(quote._replace(text=words))
             self._end_turn()
         elif output := facts.read_user_shell_output(content):
             self.prompts.append_shell_output(output, quote.position)

@@ -410,9 +410,9 @@ def update_polled_run(
 ) -> ShellRun:
     """Return the run of a command that was still running, updated with the output that a poll shows.
 
-    The command may have ended by then. Some scripts print neither an exit status nor a message that
-    the command is still running. If the session sent Ctrl-C to a command, the command is treated as
-    interrupted, unless it ended with status 0.
+    At the poll, the command may have ended, although some scripts print no exit status. If the
+    session sent Ctrl-C to a command, the command is treated as interrupted, unless it ended with
+    status 0.
     """
     status: int | None = None
     if block.get(records.EXIT_STATUS_FIELD) is not None:
@@ -631,7 +631,7 @@ class Prompts:
         )
         return True
 
-    def add_words_outside_prompt(self, quote: Quote) -> None:
+    def add_quote_outside_prompt(self, quote: Quote) -> None:
         """Add words that the user wrote outside a prompt, for example a command's arguments."""
         self.quotes.append(quote)
 

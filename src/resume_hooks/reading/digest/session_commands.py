@@ -517,7 +517,7 @@ _HELP_OUTPUT_PATTERN = compile_lazily(r"(?:OVERVIEW:[^\n]*\n\s*)?usage:?\s", re.
 
 @lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
 def is_inspection(command: str) -> bool:
-    """Check whether a command inspects several things, for example with a loop or printed headings."""
+    """Check whether a command only shows several things: it has a loop, or prints headings."""
     return _INSPECTION_PATTERN.search(command) is not None
 
 

@@ -150,7 +150,7 @@ def join_talk(
 
 
 def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
-    """Return the messages of the talk that a child stores.
+    """Return those messages of the talk that are stored in a child.
 
     Only these messages are redacted, because redaction takes most of the time.
     """
@@ -255,7 +255,7 @@ def _find_previous_words(quote: Quote, facts: LineageFacts) -> str:
 
 
 def _mark_announcements(text: str) -> str:
-    """Replace sentences that only announce the next step with a mark.
+    """Put a mark in place of each sentence that only announces the next step.
 
     If only a few other words remain, return ``""``.
     """

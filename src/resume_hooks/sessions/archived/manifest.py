@@ -198,7 +198,7 @@ def find_archived(session_id: str, where: Where) -> ArchivedSession | None:
     return read_manifest(archive_folder(session_id, where), session_id)
 
 
-def list_deletions(where: Where) -> Iterator[ArchivedSession]:
+def list_deleted_sessions(where: Where) -> Iterator[ArchivedSession]:
     """Yield the deleted sessions in the trash.
 
     Sessions that version 0.2.0 deleted are left out, because their manifests have a different

@@ -67,7 +67,7 @@ def print_stats(options: StatsOptions) -> None:
     data = {
         "scope": "all" if options.everywhere else folder,
         "since": day,
-        "read": all_counts.read_transcript_count,
+        "read": all_counts.newly_read_transcript_count,
         "sessions": statistics.session_count,
         "gone": statistics.deleted_count,
         "agents": statistics.subagent_count,
