@@ -214,7 +214,7 @@ def test_a_rollover_without_an_answer_asks_the_headless_model(
         extra_env=environment_with_client_on_path(tui.version, tmp_path / "again") | SILENT_ENV,
     )
     tui.submit("/rollover")
-    tui.wait_for(r"gave no answer:\s+nothing\s+was\s+sent")
+    tui.wait_for(r"gave no answer:\s+nothing\s+has\s+been\s+sent")
     child = wait_for_open_child(tui, session)
     assert all(map(is_headless_request, tui.api.main_requests()))
     assert b"summary by claude-haiku" in child.read_bytes()

@@ -105,7 +105,7 @@ def test_the_command_pasted_after_yes_opens_the_trimmed_child(
     assert children_of_session(tui.home, parent) == []
     assert bool(tui.input_text()) == (sign == ">")
     tui.submit(f"{sign}trim yes")
-    tui.wait_for("tokens are placeholders")
+    tui.wait_for("tokens replaced by placeholders")
     tui.wait_until_idle()
     (child,) = children_of_session(tui.home, parent)
     command = xserver.clipboard()
@@ -119,7 +119,7 @@ def test_the_command_pasted_after_yes_opens_the_trimmed_child(
         tui.clear_restored_prompt()
     size = child.stat().st_size
     tui.submit_paste(command)
-    tui.wait_until_gone("tokens are placeholders")
+    tui.wait_until_gone("tokens replaced by placeholders")
     tui.wait_until_idle()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 1")

@@ -52,8 +52,10 @@ This number is larger than ``FORBIDDEN_RUN_LENGTH``, since three letters may be 
 chance.
 """
 
-_ID_PATTERN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""The pattern of a session's or a record's id. The characters of an id are also random."""
+_CHANCE_PATTERN = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}"
+)
+"""Matches ids and times, which may contain a part of a secret by chance."""
 
 TESTED_FORMS = [
     form
@@ -145,7 +147,7 @@ def remaining_parts(text: str, secret: str, without: str) -> list[str]:
         for at in range(len(secret) - FORBIDDEN_RUN_LENGTH + 1)
         if not secret[at : at + FORBIDDEN_RUN_LENGTH].isalnum()
     }
-    text, without = (_ID_PATTERN.sub("", each) for each in (text, without))
+    text, without = (_CHANCE_PATTERN.sub("", each) for each in (text, without))
     return sorted(run for run in runs | short if run in text and run not in without)
 
 
