@@ -1,8 +1,8 @@
 """Find the trimmed records of a session, and plan a child with their original contents.
 
-If a running client trimmed in place, it rebuilt its records. A rebuilt record contains only
-placeholders, without the fields that name an original. Since it may combine several original
-records, each of its blocks is restored separately.
+If a session was trimmed in place while a client had it open, the client rebuilt the records. A
+rebuilt record has placeholders, but not the fields that name an original. A rebuilt record may
+combine several original records, so each of its blocks is restored separately.
 
 Placeholders are not trusted: a reference is used only if it leads to the same call, to the result
 of that call, or to an answer of the model.

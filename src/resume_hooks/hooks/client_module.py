@@ -129,7 +129,10 @@ REFUSAL_TEXT = "resume-hooks: only Claude Code itself gets an answer here."
 
 
 def main() -> int:
-    """Answer the module's question on stdin, and return the exit status. Raise no exception."""
+    """Read a question of the plugin's module from stdin, print the answer, and return the exit status.
+
+    No exception is raised.
+    """
     event = hook_replies.read_stdin()
     if event is None:
         return 1

@@ -261,7 +261,7 @@ class CheckedSummary(NamedTuple):
 
     @property
     def description(self) -> str:
-        """A line with the numbers of all sentences, of tied sentences and of marked sentences."""
+        """A line with three counts: all sentences, those tied to a record, and those marked as unsupported."""
         return (
             f"of {format_count(self.sentence_count, 'sentence')} {self.tied_sentence_count} tied to records, "
             f"{self.marked_sentence_count} {ABSENT_TEXT}"

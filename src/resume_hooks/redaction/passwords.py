@@ -666,9 +666,9 @@ def _is_test_verdict(raw: bytes, line_start: int, start: int, end: int) -> bool:
 def _requirement_for_password(
     raw: bytes, line_start: int, start: int, end: int, notation: Notation, match: re.Match[bytes]
 ) -> int:
-    """Return the requirement that the value of a password must meet.
+    """Return which values count as a password here (see ``Notation.requirement``).
 
-    In an environment or a settings file, plain words are sufficient.
+    The value of an environment variable, or of a setting in a file, may consist of plain words.
     """
     if (
         notation.value_pattern is ASSIGNED_VALUE_PATTERN

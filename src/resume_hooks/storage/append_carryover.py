@@ -99,8 +99,7 @@ class AppendedLineCopier:
         if not self._read_new_lines():
             return 0
         deadline = time.monotonic() + PARTIAL_LINE_SECONDS
-        # If the file was copied while a program wrote a line, the copied bytes themselves end
-        # inside a line. The rest of this line must follow directly.
+        # If the copied bytes end inside a line, the next bytes must be the rest of that line.
         ends_with_whole_line = (
             not self.position or read_bytes_at(self._source, 1, self.position - 1) == b"\n"
         )

@@ -207,9 +207,9 @@ def check_locators(home: ConfigHome) -> TryCase:
 
 
 def check_verbs(home: ConfigHome) -> TryCase:
-    """A child of any session passes its checks, or the verb fails with a sentence.
+    """Either a child of any session passes its checks, or the verb fails with a clear message.
 
-    The parent stays unchanged, and no other file is left.
+    The parent stays unchanged, and no stray file is left behind.
     """
     folder = home.project()
     makers: tuple[Callable[[SessionFile, Environ], Receipt], ...] = (_handoff, _trim, _fork)

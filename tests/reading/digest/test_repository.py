@@ -1,4 +1,4 @@
-"""Tests of asking git for a repository's state: the answer, its time limit and its safety."""
+"""Tests of the git query for a repository's state: its answer, time limit and safety."""
 
 from __future__ import annotations
 

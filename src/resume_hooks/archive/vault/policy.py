@@ -309,7 +309,7 @@ def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Wher
 
 
 def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set[str]:
-    """Record when each session became due. Return the ids of the sessions that have been due for a day.
+    """Record when each session became due for archiving. Return the ids of those due for a day.
 
     ``now`` is in seconds since the epoch. Only the first ``MAX_DUE_SESSIONS`` sessions are
     recorded. Sessions that are no longer due are removed from the record.

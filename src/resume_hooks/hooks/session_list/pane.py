@@ -96,9 +96,9 @@ EFFECT_BEGINNINGS_IN_OTHER_PROJECT = {
     FORK_ACTION: "creates a copy and ",
     UNDO_ACTION: "creates a copy and ",
 }
-"""The beginning of an action's effect for a session of another project.
+"""How the hint about an action begins if the session belongs to another project.
 
-The client can't open that session. The command that opens the session is copied instead.
+The client can't open such a session. The command that opens it is copied instead.
 """
 
 MAX_ROWS_AROUND = 100

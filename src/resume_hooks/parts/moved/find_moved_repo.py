@@ -167,9 +167,10 @@ def read_first_sessions(paths: Iterable[str], max_folders: int | None = None) ->
 
 
 class _CandidateRoot(NamedTuple):
-    """A folder to examine.
+    """A folder in which the moved repository may be.
 
-    ``has_old_worktree`` says whether git has recorded the old folder as a worktree of its repository.
+    ``has_old_worktree`` says whether git lists the session's old folder as a worktree of the
+    repository in this folder.
     """
 
     path: str

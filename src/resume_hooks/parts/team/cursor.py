@@ -124,7 +124,10 @@ def _build_forgotten_mark_path(session_id: str, where: Where) -> str:
 def measure_progress(
     path: str, offset: int, record_count: int, chain_digest: bytes
 ) -> FileProgress:
-    """Return the progress of a file whose first ``offset`` bytes were uploaded. Raise OSError."""
+    """Return the progress of a file whose first ``offset`` bytes were uploaded.
+
+    Raise OSError if the file cannot be read.
+    """
     with open_regular(path, follow=False) as stream:
         checksum = zlib.crc32(read_bytes_before(stream, offset))
         return FileProgress(

@@ -185,9 +185,9 @@ class GitCall(NamedTuple):
     folder: str
     run: ShellRun
     is_only_printing_command: bool
-    """Whether no other command in the run prints lines like those of a status."""
+    """Whether no other command in the run prints lines that look like those of ``git status``."""
     is_last_printing_command: bool
-    """Whether no later command in the run prints lines like those of a status."""
+    """Whether no later command in the run prints lines that look like those of ``git status``."""
 
 
 class _GitStatus(NamedTuple):
@@ -909,7 +909,7 @@ class FileStates:
         """Process a reset that removes the last commits.
 
         With ``--hard``, the changes in these commits are lost. With ``--soft``, the changes are
-        staged. Otherwise, they are not committed.
+        staged. Without either, the changes stay in the files and are not staged.
         """
         operands = select_operands(arguments)
         commits = self._commits_by_checkout.get(self.find_checkout(call.folder), [])

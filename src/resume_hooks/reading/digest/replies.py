@@ -125,9 +125,10 @@ def _find_mentioned_labels(words: Sequence[str]) -> list[str]:
 
 
 def _find_mentioned_options(words: Sequence[str], answer: str) -> list[str]:
-    """Return the options in ``answer`` that a reply names, or none if the reply says more than that.
+    """Return the options listed in ``answer`` that a reply names.
 
-    If several options have the same label, the last of them is returned.
+    If the reply contains anything besides options, return an empty list. If several options have
+    the same label, the last of them is returned.
     """
     named = _find_mentioned_labels(words)
     if not named:

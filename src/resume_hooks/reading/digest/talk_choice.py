@@ -36,8 +36,8 @@ MIN_WHOLE_TALK_CHARACTERS = 56_000
 MIN_SHARED_CHARACTERS = 20_000
 # At most this many characters of a sub-agent's report are shown if it does not fit as a whole.
 MAX_REPORT_CHARACTERS = 4_000
-# The fraction of the space that is kept for the latest calls while complete reports, complete older
-# answers, and words between the calls in long turns are added.
+# This fraction of the space is reserved for the latest calls. Complete reports, complete older
+# answers, and words between the calls of long turns cannot use it.
 CALLS_FRACTION = 0.3
 # The fraction of the space for the words between the calls in a single turn. More words are only
 # added if enough space for the latest calls is left.
@@ -45,7 +45,7 @@ TURN_NARRATION_FRACTION = 0.1
 # At most this many characters of a request are shown if it does not fit as a whole.
 MAX_BEGINNING_CHARACTERS = 400
 CURRENT_MESSAGES_FRACTION = 0.25  # The fraction of the space for messages after the last request.
-# The fraction of the space for the client's summary if messages do not fit.
+# If messages do not fit, the client's summary may take this fraction of the space.
 SUMMARY_FRACTION = 0.15
 MIN_MESSAGE_CHARACTERS = 60  # If fewer characters are available, no more messages are added.
 

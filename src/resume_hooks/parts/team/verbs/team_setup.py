@@ -163,9 +163,10 @@ def record_member(options: MemberOptions) -> None:
 
 
 class _LockedSessions(NamedTuple):
-    """The sessions of a former member that an open transaction still locks.
+    """A former member's sessions that are still locked by an open transaction.
 
-    ``session_count`` is the number of these sessions, and ``login`` the former member's new name.
+    ``session_count`` is the number of these sessions. ``login`` is the name of the former member's
+    database role, which was renamed.
     """
 
     session_count: int
