@@ -81,11 +81,11 @@ def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
             count_down()
 
     def counted_call(call: Callable[..., Any]) -> Callable[..., Any]:
-        def count_and_write(*words: Any, **named: Any) -> Any:
+        def count_and_call(*words: Any, **named: Any) -> Any:
             count_down()
             return call(*words, **named)
 
-        return count_and_write
+        return count_and_call
 
     try:
         if count:

@@ -16,7 +16,7 @@ from resume_hooks.search.hits import MAX_SNIPPET_CHARACTERS, Hit
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import Lookup
 from resume_hooks.search.record_text import MAX_SENTENCES_CHARACTERS, Marker, make_snippet
-from resume_hooks.search.record_text import display_text as bare_text
+from resume_hooks.search.record_text import make_display_text as bare_text
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import (
     EVIDENCE_WARNING,

@@ -18,7 +18,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.search.query import COMMON_WORDS
-from resume_hooks.search.record_text import MAX_SEARCHED_CHARACTERS, display_text
+from resume_hooks.search.record_text import MAX_SEARCHED_CHARACTERS, make_display_text
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
@@ -63,7 +63,7 @@ def real_messages(tmp_path_factory: pytest.TempPathFactory) -> RealMessages:
         drawn = [
             sources.read_text(record) for record in random.Random(3).sample(records, RECORD_COUNT)
         ]
-    texts = [display_text(text).displayed_text for text in drawn if text]
+    texts = [make_display_text(text).displayed_text for text in drawn if text]
     words = [text[: MAX_SEARCHED_CHARACTERS // 2].split() for text in texts]
     assert len(words) > RECORD_COUNT // 2
     return RealMessages(where, [found for found in words if found])

@@ -29,7 +29,7 @@ from resume_hooks.search.record_text import (
     Phrase,
     Snippet,
     Text,
-    display_text,
+    make_display_text,
     make_snippet,
 )
 from resume_hooks.search.roles import ROLES
@@ -323,7 +323,7 @@ class HitMaker:
             words = self._sources.read_text(record)
             if words is None:
                 continue
-            text = display_text(words)
+            text = make_display_text(words)
             if any(phrase.find_in(text.folded_text) >= 0 for phrase in wording.excluded_phrases):
                 continue
             positions = {}
@@ -406,7 +406,9 @@ class HitMaker:
         wording = self._wordings[displayed_turn.wording_index]
         record_fraction = wording.weight_fraction(text.snippet.term_numbers)
         if any(record.role_index == TITLE_ROLE for record in displayed_turn.turn.records):
-            of_title = make_snippet(display_text(title), wording.marker, MAX_SNIPPET_CHARACTERS)
+            of_title = make_snippet(
+                make_display_text(title), wording.marker, MAX_SNIPPET_CHARACTERS
+            )
             record_fraction = max(record_fraction, wording.weight_fraction(of_title.term_numbers))
         if wording.phrases:
             score, wording_count = FIRST_RANK_SCORE, 1
@@ -432,7 +434,7 @@ def _redact_snippet(text: _HitText, wording: Wording) -> Snippet:
     if redactor.redact(text.snippet.text) is text.snippet.text:
         return text.snippet
     clean_text = redactor.redact(text.original_text or text.snippet.text)
-    return make_snippet(display_text(clean_text), wording.marker, MAX_SNIPPET_CHARACTERS)
+    return make_snippet(make_display_text(clean_text), wording.marker, MAX_SNIPPET_CHARACTERS)
 
 
 def hit_probability(

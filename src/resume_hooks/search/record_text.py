@@ -86,7 +86,7 @@ class _FoldedLetters(dict[int, str]):
 _folded_letters = _FoldedLetters()
 
 
-def display_text(text: str) -> Text:
+def make_display_text(text: str) -> Text:
     """Return a text as it is shown, together with its folded form, which is used for comparisons."""
     display = " ".join(plain_text(text).split())
     if display.isascii():
@@ -148,7 +148,7 @@ class Phrase:
     """A phrase that is found only as whole words. Case and accents do not matter."""
 
     def __init__(self, words: str) -> None:
-        self.folded = display_text(words).folded_text
+        self.folded = make_display_text(words).folded_text
 
     def find_in(self, folded_text: str) -> int:
         """Return the first position of the phrase in a text, or -1."""
@@ -350,7 +350,7 @@ def _word_beginnings(lookup: Lookup) -> Iterator[str]:
     yielded.
     """
     whole_word = [] if lookup.term.text.isascii() else [lookup.term.text]
-    for stem in map(display_text, [*lookup.stems_to_mark, *whole_word]):
+    for stem in map(make_display_text, [*lookup.stems_to_mark, *whole_word]):
         yield stem.folded_text
         if stem.folded_text.endswith("i") and len(stem.folded_text) > 2:
             yield f"{stem.folded_text[:-1]}y"

@@ -192,7 +192,7 @@ def test_a_new_child_is_not_open_and_mentions_no_plugin_agent(where: Where) -> N
 
 
 @pytest.mark.parametrize("status", ["paused", "complete"])
-def test_a_goal_is_redacted_shortened_and_not_copied_to_a_fork(status: str, where: Where) -> None:
+def test_a_digest_shortens_a_goal_and_a_fork_warns_about_it(status: str, where: Where) -> None:
     """A goal in a digest is shortened and contains no secret.
 
     A fork warns that Codex does not pursue the goal in the fork, unless the goal is complete.

@@ -32,8 +32,8 @@ from resume_hooks.search.record_text import (
     Marker,
     Phrase,
     Snippet,
-    display_text,
     join_record_texts,
+    make_display_text,
     make_snippet,
 )
 from resume_hooks.transcripts import records
@@ -408,7 +408,7 @@ class _HitBuilder:
                 break
             record_texts = None if has_no_match else extractor.extract_texts(record)
             if record_texts is not None:
-                text = display_text(join_record_texts(record_texts))
+                text = make_display_text(join_record_texts(record_texts))
                 texts.append(
                     (
                         line_number + index,

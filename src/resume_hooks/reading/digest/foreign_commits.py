@@ -13,7 +13,7 @@ from resume_hooks.reading.digest.shell import select_operands
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 _LOG_ROW_PATTERN = compile_lazily(r"(?m)^([0-9a-f]{7,40}) \S")
-_LOG_TO_HEAD_PATTERN = compile_lazily(r"(?:.*\.\.)?(?:HEAD)?")
+_HEAD_OPERAND_PATTERN = compile_lazily(r"(?:.*\.\.)?(?:HEAD)?")
 """Matches the operand of a ``git log`` that starts at the top of the checkout: ``HEAD`` or, for
 example, ``main..HEAD``."""
 
@@ -42,7 +42,7 @@ def read_top_commits(words: Sequence[str], run: ShellRun) -> list[str]:
     if any(_SELECTING_OPTION_PATTERN.match(word) for word in words):
         return []
     for operand in select_operands(words[1:]):
-        if not operand.isdigit() and _LOG_TO_HEAD_PATTERN.fullmatch(operand) is None:
+        if not operand.isdigit() and _HEAD_OPERAND_PATTERN.fullmatch(operand) is None:
             return []
     return list(_LOG_ROW_PATTERN.findall(run.output))
 

@@ -118,7 +118,7 @@ class _Rank(IntEnum):
     """Any other rule. It is quoted only if there are few rules."""
 
 
-class _Part(NamedTuple):
+class _HeadingText(NamedTuple):
     """The text below a heading of the instructions.
 
     ``headings`` are the headings above the text, the outermost first.
@@ -196,16 +196,16 @@ def _is_work_elsewhere(facts: LineageFacts) -> bool:
     return any(TEMPORARY_PATH_PATTERN.search(path) is None for path in paths)
 
 
-def _split_into_parts(body: str) -> list[_Part]:
+def _split_into_parts(body: str) -> list[_HeadingText]:
     """Split the instructions at their headings. A ``#`` in a code block is not a heading."""
-    parts: list[_Part] = []
+    parts: list[_HeadingText] = []
     open_headings: list[tuple[int, str]] = []
     rows: list[str] = []
     is_code = False
 
     def add_part() -> None:
         if rows or open_headings:
-            parts.append(_Part(tuple(text for _, text in open_headings), "\n".join(rows)))
+            parts.append(_HeadingText(tuple(text for _, text in open_headings), "\n".join(rows)))
 
     for row in body.split("\n"):
         is_code ^= _FENCE_ROW_PATTERN.match(row) is not None
@@ -229,7 +229,9 @@ def _format_rule_with_topic(rule: _Rule) -> str:
     return f"{rule.topic}: {rule.text}"
 
 
-def _select_and_count_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Rule], int]:
+def _select_and_count_rules(
+    parts: Sequence[_HeadingText], facts: LineageFacts
+) -> tuple[list[_Rule], int]:
     """Return the rules that concern the work, in their original order, and the number of all rules."""
     request_stems = _collect_request_stems(facts)
     changed_paths = {change.path for change in facts.changes}
@@ -264,7 +266,7 @@ def _select_and_count_rules(parts: Sequence[_Part], facts: LineageFacts) -> tupl
     return list(dict.fromkeys(rules)), rule_count
 
 
-def _find_texts_before_gaps(parts: Sequence[_Part], quoted_texts: Sequence[str]) -> set[str]:
+def _find_texts_before_gaps(parts: Sequence[_HeadingText], quoted_texts: Sequence[str]) -> set[str]:
     """Return those items of numbered lists that are quoted although the next item is not."""
     incomplete_texts: set[str] = set()
     for part in parts:
@@ -282,7 +284,7 @@ def _find_texts_before_gaps(parts: Sequence[_Part], quoted_texts: Sequence[str])
     return incomplete_texts
 
 
-def _list_sentences(part: _Part) -> Iterator[str]:
+def _list_sentences(part: _HeadingText) -> Iterator[str]:
     """Yield the sentences in a part. If one ends with a colon, the next sentence is joined to it."""
     text = _FENCED_BLOCK_PATTERN.sub(_describe_code_block, part.text)
     sentences = list(prose.split_sentences(text))
@@ -297,7 +299,7 @@ def _list_sentences(part: _Part) -> Iterator[str]:
             yield sentence
 
 
-def _find_procedure_steps(part: _Part) -> frozenset[str]:
+def _find_procedure_steps(part: _HeadingText) -> frozenset[str]:
     """Return the sentences of the numbered lists below a row such as "To add a test:"."""
     steps: set[str] = set()
     is_in_procedure = False

@@ -197,12 +197,14 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
     for call in find_open_calls(facts):
         quote = Quote(call.text, call.position)
         choice.add_messages(
-            [quote], call.kind, lambda quote: format_whole_text(quote.text, MAX_MESSAGE_CHARACTERS)
+            [quote],
+            call.kind,
+            lambda quote: format_text_with_blocks(quote.text, MAX_MESSAGE_CHARACTERS),
         )
     choice.add_messages(
         closing_quotes[-1:],
         MessageKind.CLOSING,
-        lambda quote: format_whole_text(quote.text, MAX_MESSAGE_CHARACTERS),
+        lambda quote: format_text_with_blocks(quote.text, MAX_MESSAGE_CHARACTERS),
     )
     choice.add_messages(reversed(closing_quotes[:-1]), MessageKind.CLOSING, format_closing_message)
     choice.add_messages(
@@ -446,7 +448,7 @@ def format_text(text: str, max_characters: int) -> str:
     return _limit_text(shorten_code_and_tables(_clean_text(text)), max_characters)
 
 
-def format_whole_text(text: str, max_characters: int) -> str:
+def format_text_with_blocks(text: str, max_characters: int) -> str:
     """Return a text as it is shown, but with complete code blocks and tables.
 
     This is used for texts on which the reader must act.
