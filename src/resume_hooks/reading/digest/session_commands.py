@@ -21,7 +21,7 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.facts import EMPTY_RESULT_TEXTS, RecordPosition, ShellRun
-from resume_hooks.reading.digest.git_seen import find_run_folder
+from resume_hooks.reading.digest.git_seen import FolderRemoval, find_run_folder
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.sections import UNKNOWN_STATUS_NOTE
 from resume_hooks.reading.digest.shell import SimpleCommand
@@ -136,7 +136,7 @@ class CommandList(NamedTuple):
 def list_working_commands(
     commands: Sequence[ShellCommand],
     folder: str,
-    removals: Sequence[tuple[str, int]],
+    removals: Sequence[FolderRemoval],
     request_words: Collection[str],
     edited_files: EditedFiles,
 ) -> CommandList:
@@ -181,7 +181,7 @@ _TEMPORARY_FILE_PATTERN = compile_lazily(r"/(?:private/)?(?:tmp|var/folders)/")
 def _choose_commands(
     commands: Sequence[ShellCommand],
     folder: str,
-    removals: Sequence[tuple[str, int]],
+    removals: Sequence[FolderRemoval],
     request_words: Collection[str],
     edited_files: EditedFiles,
 ) -> list[tuple[ShellCommand, str]]:
@@ -314,7 +314,7 @@ def _count_request_words(command: ShellCommand, request_words: Collection[str]) 
     return min(MAX_REQUEST_WORDS, len(words.intersection(request_words)))
 
 
-def _is_folder_gone(command: ShellCommand, removals: Sequence[tuple[str, int]]) -> bool:
+def _is_folder_gone(command: ShellCommand, removals: Sequence[FolderRemoval]) -> bool:
     """Check whether the folder in which a command ran is temporary or was removed later."""
     if moves_to_temporary_folder(command):
         return True
@@ -334,16 +334,13 @@ def moves_to_temporary_folder(command: ShellCommand) -> bool:
 
 
 def _uses_removed_folder(
-    command: ShellCommand, commands: Sequence[ShellCommand], removals: Sequence[tuple[str, int]]
+    command: ShellCommand, commands: Sequence[ShellCommand], removals: Sequence[FolderRemoval]
 ) -> bool:
     """Check whether a command names a folder that was removed later and has not been used since."""
     run_order = command.run.position.order
-    removed_later: list[tuple[str, int]] = [
-        (folder, order)
-        for folder, order in removals
-        if order > run_order and _mentions_folder(command, folder)
-    ]
-    for folder, order in removed_later:
+    for folder, order in removals:
+        if order <= run_order or not _mentions_folder(command, folder):
+            continue
         if not any(
             _mentions_folder(other, folder) for other in commands if _has_worked_after(other, order)
         ):
