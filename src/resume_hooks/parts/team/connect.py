@@ -90,6 +90,9 @@ has run for this number of seconds does not start to push another session.
 _MAX_MESSAGE_CHARACTERS = 300
 """An error message of the server is cut to this number of characters."""
 
+SERVER_REMEDY = "Ask who manages the team's database."
+"""What to do if the server returns data that it should never return."""
+
 _parse_version = make_whole_number_parser(0, 1_000_000)
 
 
@@ -273,7 +276,7 @@ def translate_errors() -> Iterator[None]:
     except MemoryError as error:
         raise TeamFailed(
             "The answer of the team's database is larger than any valid answer",
-            "Ask who manages the team's database.",
+            SERVER_REMEDY,
         ) from error
 
 

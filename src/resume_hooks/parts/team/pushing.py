@@ -32,6 +32,7 @@ from resume_hooks.parts.team.connect import (
     EXPIRED_STATE,
     FORGOTTEN_STATE,
     SCRUBBED_STATE,
+    SERVER_REMEDY,
     TeamFailed,
     translate_errors,
 )
@@ -343,7 +344,7 @@ class _SessionPush:
         if row is None:
             raise TeamFailed(
                 "The team's database returned no row for the session",
-                "Ask who manages the team's database.",
+                SERVER_REMEDY,
             )
         return row
 

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import rows
-from resume_hooks.parts.team.connect import TeamFailed, connect_async, validate_service
+from resume_hooks.parts.team.connect import (
+    SERVER_REMEDY,
+    TeamFailed,
+    connect_async,
+    validate_service,
+)
 from resume_hooks.parts.team.rows import RowFormat
 
 if TYPE_CHECKING:
@@ -246,7 +251,7 @@ def _unpack_entries(chunks: Iterable[bytes]) -> list[Entry]:
 def _build_damage_error() -> TeamFailed:
     return TeamFailed(
         "The team's database has damaged data for this session",
-        "Ask who manages the team's database.",
+        SERVER_REMEDY,
     )
 
 
