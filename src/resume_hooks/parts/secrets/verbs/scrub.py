@@ -19,7 +19,7 @@ from resume_hooks.cli.child import (
 from resume_hooks.cli.options import current_folder, parse_time_option
 from resume_hooks.cli.output import facts_table, print_text, show_work_progress
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.errors import SessionOpen, UsageError
+from resume_hooks.errors import ExitCode, SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
 from resume_hooks.parts.secrets.audit import Audit, audit_sessions
 from resume_hooks.parts.secrets.file_scan import FOLDER_NAME_PLACE
@@ -66,7 +66,7 @@ _SHORT_VALUES_NOTE = (
 )
 
 
-def scrub_session(options: ScrubOptions) -> int:
+def scrub_session(options: ScrubOptions) -> ExitCode:
     """Run ``scrub``, and return the exit code.
 
     The exit code is 1 if secrets remain after a scrub in place, or if ``--list`` has found secrets.
@@ -103,7 +103,7 @@ def scrub_session(options: ScrubOptions) -> int:
     return _scrub_in_child(scrub_findings, options)
 
 
-def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> int:
+def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> ExitCode:
     receipt = None
     # If the session has no secrets, no child is needed.
     if any(row.location.relation == OWN_SESSION for row in scrub_findings.locations_to_change):
@@ -135,7 +135,7 @@ def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
     return 0
 
 
-def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> int:
+def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> ExitCode:
     is_done = False
     if scrub_findings.locations_to_change and not options.dry_run:
         if scrub_findings.open_reason:
@@ -283,7 +283,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
         options.must_ask("A scrub in place")
 
 
-def list_secrets(options: ScrubOptions) -> int:
+def list_secrets(options: ScrubOptions) -> ExitCode:
     """Print where secrets were found. Return 1 if a file has secrets or cannot be read."""
     if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
         raise UsageError("SESSION, --all and --project can't be combined", "Give one of them.")
