@@ -118,10 +118,9 @@ def find_likely_folders(
     deadline = time.monotonic() + MAX_GIT_SECONDS
     old_folder = canonical_path(mentions.folder)
     likely_folders = []
-    for candidate in _find_candidate_roots(
+    for root, has_old_worktree in _find_candidate_roots(
         folders, old_folder, find_main_checkout(old_folder, where)
     ):
-        root, is_own_worktree = candidate.path, candidate.has_old_worktree
         folder = _find_folder_in_repository(root, old_folder, mentions.files)
         if mentions.commits:
             commits = _find_commits(root, mentions.commits, where, deadline)
@@ -129,9 +128,9 @@ def find_likely_folders(
             commits = ()
         file_count = _count_existing_files(folder, mentions.files)
         has_enough_files = 2 * file_count >= len(mentions.files) > 0
-        if commits or is_own_worktree or has_enough_files:
+        if commits or has_old_worktree or has_enough_files:
             likely_folders.append(
-                MovedFolder(folder, commits, file_count, len(mentions.files), is_own_worktree)
+                MovedFolder(folder, commits, file_count, len(mentions.files), has_old_worktree)
             )
     likely_folders.sort(
         key=lambda likely_folder: (
