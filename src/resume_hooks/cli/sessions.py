@@ -192,10 +192,8 @@ def _sessions_table(
 
 
 def _pad_row(row: Sequence[str], widths: Sequence[int]) -> str:
-    first_cell, *number_cells = (
-        cell.ljust(width) if not column else cell.rjust(width)
-        for column, (cell, width) in enumerate(zip(row, widths, strict=False))
-    )
+    first_cell = row[0].ljust(widths[0])
+    number_cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=False)]
     return "  ".join([first_cell, *number_cells, *row[len(widths) :], ""])
 
 

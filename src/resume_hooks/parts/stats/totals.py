@@ -152,8 +152,9 @@ def _sum_months(transcripts: list[TranscriptCounts], first_day: str) -> list[Mon
     sessions: dict[str, set[str]] = defaultdict(set)
     for transcript in transcripts:
         for day, counts in _select_days(transcript, first_day).items():
-            sums[day[:7]] = sums[day[:7]].add_day(counts)
-            sessions[day[:7]].add(transcript.session_id)
+            month = day[:7]
+            sums[month] = sums[month].add_day(counts)
+            sessions[month].add(transcript.session_id)
     return [MonthSummary(month, len(sessions[month]), *sums[month]) for month in sorted(sums)]
 
 

@@ -506,9 +506,16 @@ class _LaterCalls:
 
     def _select_edited_paths(self, searched_paths: Iterable[str]) -> list[str]:
         """Return the changed files that are in ``searched_paths`` or below one of these folders."""
-        names = [path.removeprefix("./").strip("/") for path in searched_paths]
-        tails = [f"/{name}/" for name in names if name not in {"", "."}]
-        return [path for path in self._edited_paths if any(tail in f"/{path}/" for tail in tails)]
+        searched_parts = []
+        for searched_path in searched_paths:
+            name = searched_path.removeprefix("./").strip("/")
+            if name not in {"", "."}:
+                searched_parts.append(f"/{name}/")
+        selected_paths = []
+        for path in self._edited_paths:
+            if any(part in f"/{path}/" for part in searched_parts):
+                selected_paths.append(path)
+        return selected_paths
 
     def _register_changes(self, command: str, record_number: int) -> None:
         """Register a commit, and the files that a command changed or removed.
