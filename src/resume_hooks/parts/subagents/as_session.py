@@ -109,7 +109,7 @@ def read_inline_subagents(path: str) -> list[InlineSubagent]:
 def open_subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[SessionFile | None]:
     """Yield the sub-agent that a locator names, as a session, or None if the locator names no sub-agent.
 
-    The ``source`` of the session is the original transcript. Raise AmbiguousLocator or
+    The ``source_path`` of the session is the original transcript. Raise AmbiguousLocator or
     SessionNotFound for an invalid locator, and WriteFailed if the copy cannot be written.
     """
     if is_subagent_locator(locator) or subagent_name(locator):
