@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -21,6 +21,7 @@ from resume_hooks.search.query import parse_query
 from resume_hooks.search.run_search import Searcher, search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import CWD, ConfigHome, session_id
+from tests.e2e.harness.processes import wait_until
 from tests.search.asking import write_talk
 
 OTHER_PROJECT = "/home/me/elsewhere"
@@ -44,16 +45,8 @@ class SearchSession:
         """Search for ``text`` and return the answer."""
         asked = SearchRequest(text, everywhere)
         self.contents.request_search(asked)
-        wait_until(lambda: any(answer.request == asked for answer in self.answers))
+        assert wait_until(lambda: any(answer.request == asked for answer in self.answers))
         return next(answer for answer in self.answers if answer.request == asked)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait until ``condition`` returns True."""
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 @contextmanager
@@ -122,7 +115,7 @@ def test_only_the_latest_query_is_searched(
         for letter in "abcd":
             talk.contents.request_search(SearchRequest(letter, covers_all_projects=False))
         go_on.set()
-        wait_until(lambda: len(talk.answers) == 2)
+        assert wait_until(lambda: len(talk.answers) == 2)
     assert texts == ["first", "d"]
 
 
