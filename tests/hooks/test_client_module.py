@@ -195,9 +195,11 @@ def test_a_trim_asks_in_three_lines(parent: Path) -> None:
 
     The first choice makes the child, and the last one cancels. If the user types ``trim`` with
     options, the question is asked again for these options. An invalid option is refused.
+    ``resume-hooks:trim`` asks the same question.
     """
     reply = ask_engine("trim")
     assert reply["choices"] == [list(choice) for choice in QUESTION_CHOICES["trim"]]
+    assert ask_engine("resume-hooks:trim") == reply
     assert "a resume sends" in reply["ask"]
     assert "saves about" in reply["ask"]
     assert reply["ask"].count("\n") <= 2

@@ -166,8 +166,8 @@ class Trigger(NamedTuple):
 
     ``verb`` is a name from ``TRIGGER_ROWS``, ``text`` the text after it. ``is_slash`` means that
     the client has emptied the input box. ``is_pasted`` means that a command was pasted after other
-    text in the box. ``is_hooked`` is False for a slash command in a client that runs no hooks.
-    ``sign`` is the sign with which the prompt begins. Answers use it to name other triggers.
+    text in the box. ``is_hooked`` is False for a slash command that no hook answers. ``sign`` is the
+    sign with which the prompt begins. Answers use it to name other triggers.
     """
 
     verb: str

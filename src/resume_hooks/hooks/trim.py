@@ -158,7 +158,7 @@ def _decide_in_place(trim_plan: TrimPlan, request: Request) -> TrimDecision | No
 
     Return None if this trim frees too little, or if the client can't trim in place.
     """
-    if request.trigger.sign != BARE_SIGN or not isinstance(trim_plan.session_scan, SessionScan):
+    if request.trigger.is_hooked or not isinstance(trim_plan.session_scan, SessionScan):
         return None
     decision = in_client.decide_in_client_trim(
         trim_plan.session_scan, trim_plan.options, request.where
