@@ -236,7 +236,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests of missing parts.
 
-    Unless RUN_ALL=1, also deselect the tests that only ``make test-all`` runs.
+    Unless RUN_ALL=1, also deselect the tests that only ``make test-all`` runs. With REQUIRE_ALL=1, a
+    test with a real client gets a second run if it fails.
     """
     without = (
         _names_an_absent_part,
@@ -247,6 +248,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+    if os.environ.get("REQUIRE_ALL") == "1":
+        for item in items:
+            if item.get_closest_marker("e2e"):
+                # On a busy machine, a real client can miss a deadline. The summary lists each test
+                # that needed a second run.
+                item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 def _names_an_absent_part(item: pytest.Item) -> bool:
