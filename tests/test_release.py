@@ -124,10 +124,7 @@ def test_the_changes_of_a_version_come_from_the_changelog() -> None:
 def test_the_client_would_create_the_tag(
     client: ClientVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client's own command would create the release's tag.
-
-    The client's command also checks that the manifests agree and that all files are committed.
-    """
+    """The client's own command would create the release's tag, unless a change is not committed."""
     clone = clone_repository(tmp_path / "clone")
     commit = (
         "git",
@@ -145,6 +142,9 @@ def test_the_client_would_create_the_tag(
     assert f"would create tag resume-hooks--v{__version__}" in release.find_release_tag(
         client.command[0]
     )
+    (clone / "README.md").write_text("a change")
+    with pytest.raises(subprocess.CalledProcessError):
+        release.find_release_tag(client.command[0])
 
 
 def hashes_of(component: dict[str, Any]) -> list[dict[str, str]]:

@@ -251,6 +251,8 @@ def test_fields_of_another_tool_lead_to_the_original(config_home: ConfigHome, pa
         "original_index": 0,
     }
     assert find_original_of(config_home, said) == f"{parent}:0"
+    write_session(config_home.project(), PARENT_ID, [{**UNTRIMMED_RECORD, "uuid": "other"}])
+    assert find_original_of(config_home, said) is None
 
 
 @pytest.mark.parametrize(

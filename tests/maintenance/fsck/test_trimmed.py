@@ -33,6 +33,7 @@ from tests.builders import (
 )
 from tests.derive.trim.sessions import Chain, write_project_session
 from tests.needs import corpus_sessions
+from tests.sessions.test_lineage import opened_paths
 
 DEFAULT_OPTIONS = Options(min_savings=0)
 TRIM_ALL_OPTIONS = Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0)
@@ -204,4 +205,7 @@ def test_forged_trim_fields_are_harmless(config_home: ConfigHome) -> None:
         ),
     ]
     path = write_session(config_home.project(), SESSION, records)
-    assert errors_and_warnings(path, config_home).get("original-gone") == [1, 3]
+    with opened_paths() as opened:
+        assert errors_and_warnings(path, config_home).get("original-gone") == [1, 3]
+    assert path in opened
+    assert "/etc/passwd" not in opened
