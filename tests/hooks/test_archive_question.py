@@ -42,7 +42,7 @@ DUE_SOON_DAYS, OVERDUE_DAYS = 25, 31  # days
 @pytest.fixture
 def client_that_can_ask(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     """Return a config home in which the user has started a client that can ask the question."""
-    path = Path(config_home.where.state, permission.CLIENT_CAN_ASK_FILE)
+    path = Path(config_home.where.state, permission.CLIENT_CAN_ASK_MARKER_FILE)
     path.parent.mkdir(parents=True, mode=0o700)
     path.parent.parent.chmod(0o700)
     path.touch()
@@ -143,7 +143,7 @@ def test_sessions_are_copied_after_five_days_without_an_answer(
     monkeypatch.setattr(time, "time", lambda: later)
     assert question_shown_by_module(client_that_can_ask) == ""
     assert count_copies_at_start(client_that_can_ask) == 1
-    assert "vault off" in permission.describe_first_archive(client_that_can_ask.where)
+    assert "vault off" in permission.make_first_archive_notice(client_that_can_ask.where)
 
 
 def test_answering_no_deletes_all_links(client_that_can_ask: ConfigHome) -> None:
@@ -172,13 +172,15 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, reason:
         "resume-hooks config vault on; to keep none: resume-hooks config vault off"
     )
     assert settings.load_settings(client_that_can_ask.where)["vault"].source == "default"
-    os.unlink(os.path.join(client_that_can_ask.where.state, permission.NOTICE_GIVEN_FILE))
+    os.unlink(os.path.join(client_that_can_ask.where.state, permission.NOTICE_GIVEN_MARKER_FILE))
     if reason == "told":
-        Path(client_that_can_ask.where.state, permission.USER_INFORMED_FILE).touch()
+        Path(client_that_can_ask.where.state, permission.USER_INFORMED_MARKER_FILE).touch()
     elif reason == "chosen":
         set_vault(client_that_can_ask, "7G")
     else:
-        os.unlink(os.path.join(client_that_can_ask.where.state, permission.CLIENT_CAN_ASK_FILE))
+        os.unlink(
+            os.path.join(client_that_can_ask.where.state, permission.CLIENT_CAN_ASK_MARKER_FILE)
+        )
     assert question_shown_by_module(client_that_can_ask) == ""
     assert count_copies_at_start(client_that_can_ask) == 1
 
@@ -199,7 +201,7 @@ def test_a_policy_prevents_archiving_and_the_question(
 
 def test_an_answer_cancels_the_archive_notice(client_that_can_ask: ConfigHome) -> None:
     """Once the user has answered the question, the separate notice about archiving is not shown."""
-    assert permission.describe_first_archive(client_that_can_ask.where) == ""
+    assert permission.make_first_archive_notice(client_that_can_ask.where) == ""
     assert permission.is_notice_due(client_that_can_ask.where)
     set_vault(client_that_can_ask, "on")
     assert settings.load_settings(client_that_can_ask.where)["vault"] == ("20G", "file")

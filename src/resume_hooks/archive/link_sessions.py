@@ -118,10 +118,10 @@ def _are_links_allowed(where: Where) -> bool:
     The links are not removed if only an environment variable forbids archiving, because the
     variable may be set for a single command.
     """
-    is_allowed = check_archiving_allowed(where)[0]
+    is_allowed = check_archiving_allowed(where).is_allowed
     if (
         not is_allowed
-        and not check_archiving_allowed(remove_setting_variables(where))[0]
+        and not check_archiving_allowed(remove_setting_variables(where)).is_allowed
         and is_private_folder(links_folder(where), where)
     ):
         removal.remove_permanently(links_folder(where), where.state)
@@ -279,7 +279,10 @@ class _ProjectArchiver:
         return False
 
     def _archive_linked_session(self, link: str, client_file: str) -> bool:
-        """Archive a session from our links. Return whether the vault has its current state."""
+        """Archive a session by reading its files through our links.
+
+        Return whether the vault then has the session's current state.
+        """
         # Imported here because most checks archive no session.
         from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 

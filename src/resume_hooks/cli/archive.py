@@ -19,7 +19,7 @@ from resume_hooks.archive.vault.locate_archived import find_archived
 from resume_hooks.archive.vault.packs import ArchiveDefect, find_unreadable_folders, verify_archived
 from resume_hooks.archive.vault.policy import (
     DroppedSession,
-    claim_announcement,
+    claim_removal_announcement,
     read_removed_sessions,
 )
 from resume_hooks.cli.child import receipt_text
@@ -127,7 +127,7 @@ def _archive_sessions(sessions: Sequence[SessionFile], options: ArchiveOptions) 
         "written": any(outcome.result in {"kept", "renewed"} for outcome in archived.outcomes),
     }
     if data["written"]:
-        announcement_line = permission.describe_first_archive(options.where, current_folder())
+        announcement_line = permission.make_first_archive_notice(options.where, current_folder())
     else:
         announcement_line = ""
     failed_outcomes = []
@@ -138,7 +138,7 @@ def _archive_sessions(sessions: Sequence[SessionFile], options: ArchiveOptions) 
         _describe_failure(outcome) for outcome in failed_outcomes
     ]
     notes += _list_remedies(failed_outcomes)
-    notes += filter(None, [claim_announcement(options.where)])
+    notes += filter(None, [claim_removal_announcement(options.where)])
     options.print_answer(
         data,
         lambda: _describe_report(archived),
@@ -288,13 +288,13 @@ def _verify_archived_sessions(
     )
     with show_work_progress("Verifying", quiet=options.as_json) as advance:
 
-        def add_read_bytes(count: int) -> None:
+        def count_bytes_read(byte_count: int) -> None:
             nonlocal bytes_read
-            bytes_read += count
+            bytes_read += byte_count
             advance(bytes_read, total_bytes)
 
         for session in (*sessions, *packed_sessions):
-            findings += verify_archived(session, add_read_bytes)
+            findings += verify_archived(session, count_bytes_read)
     data = EMPTY_ARCHIVE_DATA | {"findings": findings, "verified": bytes_read, "vault": sessions}
 
     def format_findings() -> str:

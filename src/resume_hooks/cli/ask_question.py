@@ -78,7 +78,7 @@ def ask_question(
 
 
 def is_dumb_terminal() -> bool:
-    """Check whether the terminal ignores escape sequences, so that text can't be moved or styled."""
+    """Check whether the terminal ignores the escape sequences that move the cursor and style text."""
     return os.environ.get("TERM", "dumb") == "dumb"
 
 

@@ -172,7 +172,7 @@ def receipt_text(receipt: Receipt, further_rows: Sequence[tuple[str, object]] = 
         ("tokens", receipt.sizes_text),
         *further_rows,
     ]
-    checks_row = ("checks", checks_text(receipt))
+    checks_row = ("checks", check_results_text(receipt))
     if not receipt.session_id:
         return facts_table([("would write", receipt.title), *facts, checks_row])
     if receipt.written:
@@ -192,7 +192,7 @@ def receipt_text(receipt: Receipt, further_rows: Sequence[tuple[str, object]] = 
     )
 
 
-def checks_text(receipt: Receipt) -> str:
+def check_results_text(receipt: Receipt) -> str:
     """Return a text that says how many of the child's checks passed."""
     if not receipt.written:
         return "not run: nothing was written"

@@ -136,7 +136,7 @@ def prepare_session_for_client(session: SessionFile) -> SessionFile:
         loss = relocate.find_session_loss(session, Where())
     if loss is None:
         return session
-    return relocate.make_child_in_new_home(session, loss, Where())
+    return relocate.copy_into_chosen_folder(session, loss, Where())
 
 
 def continue_by_strategy(session: SessionFile, strategy: str, mode: StartMode) -> bool:
@@ -156,7 +156,7 @@ def start_or_print(start: ClientStart, mode: StartMode) -> None:
     if mode.prints_command:
         print_text(start.command)
     elif mode.copies_command:
-        print_text(_copy_and_report(start.command), err=True)
+        print_text(_copy_and_describe_result(start.command), err=True)
         print_text(start.command)
     else:
         replace_process_with_client(start)
@@ -164,10 +164,10 @@ def start_or_print(start: ClientStart, mode: StartMode) -> None:
 
 def copy_command_to_clipboard(command: str) -> str:
     """Copy a command to the clipboard. Return a text with the result and the command."""
-    return f"{_copy_and_report(command)}\n{command}"
+    return f"{_copy_and_describe_result(command)}\n{command}"
 
 
-def _copy_and_report(command: str) -> str:
+def _copy_and_describe_result(command: str) -> str:
     copied = clipboard.copy_text(
         command, method=str(settings.load_settings()["clipboard"].value), environ=os.environ
     )

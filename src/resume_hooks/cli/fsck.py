@@ -123,7 +123,7 @@ def _overview_text(reports: list[DefectReport], unreadable_folders: list[str]) -
     totals_text = f"{format_count(len(reports), 'session')}, {clean_count:,} clean, {len(rows):,} with problems."
     if unreadable_folders:
         further_lines = [
-            f"{format_count(len(unreadable_folders), 'folder')} can't be listed; nothing in there was checked."
+            f"Not checked: {format_count(len(unreadable_folders), 'folder')} that can't be listed."
         ]
     else:
         further_lines = []

@@ -53,7 +53,7 @@ def hand_off_session(options: HandoffOptions) -> Receipt | None:
     _refuse_inconsistent_options(options)
     size = parse_size(options.size) if options.size else ""
     parent = _find_parent(options)
-    if not options.show:
+    if not options.print_opening:
         refuse_start_in_other_folder(options)
     spec = HandoffSpec(
         next_step=options.new_task or options.next_step,
@@ -64,7 +64,7 @@ def hand_off_session(options: HandoffOptions) -> Receipt | None:
         part_options=options,
     )
     caller = make_caller(options)._replace(reuses_child=_may_reuse_child(options))
-    if options.show:
+    if options.print_opening:
         _print_opening(plan_handoff(parent, spec, caller), options)
         return None
     outcome = make_handoff(parent, spec, caller)
@@ -120,16 +120,20 @@ def _refuse_inconsistent_options(options: HandoffOptions) -> None:
     for check_handoff_option in part_checks:
         check_handoff_option(options)
     needs_opening = (
-        options.show or options.edit or part_checks or options.new_task or options.next_step
+        options.print_opening
+        or options.edit
+        or part_checks
+        or options.new_task
+        or options.next_step
     )
     if options.size and options.size.lower() == WHOLE_SESSION_SIZE and needs_opening:
         raise UsageError(
             "--size all makes a copy, which has no opening",
             "Leave out -n, --new-task, --print, --edit and --out.",
         )
-    if options.full and not options.show:
+    if options.full and not options.print_opening:
         raise UsageError("--full needs --print", "Type: resume-hooks handoff --print --full")
-    if options.show and (options.start or options.edit or part_checks):
+    if options.print_opening and (options.start or options.edit or part_checks):
         raise UsageError(
             "--print creates no session", "Omit --print, or --start, --edit and --out."
         )

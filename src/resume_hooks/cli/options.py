@@ -47,6 +47,10 @@ WAYS_TO_CONTINUE = tuple(
     insert_part_names((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS_TO_CONTINUE)
 )
 
+_PartOptionRow = tuple[str, tuple[str, ...], str, str, bool]
+"""An option that a part adds to a verb: the part, the option's names, its help text, the function
+that handles it, and whether it is a flag."""
+
 
 class DeclaredParameter(NamedTuple):
     """An option or argument of a verb, declared as an attribute of a ``VerbOptions`` class.
@@ -159,12 +163,12 @@ class VerbOptions:
         vars(self).update(values)
 
     @classmethod
-    def command(cls) -> click.Command:
+    def make_command(cls) -> click.Command:
         """Return the click command of the verb, with its options and help."""
         if cls._subcommands:
             return click.Group(
                 cls.verb,
-                commands=[act.command() for act in cls._subcommands],
+                commands=[act.make_command() for act in cls._subcommands],
                 help=cls.__doc__,
                 invoke_without_command=True,
                 callback=_print_help_of_group,
@@ -206,7 +210,7 @@ class VerbOptions:
         return locate_parent(self.locator, self.where)
 
     def locate_whole_session(self) -> Session:
-        """Return the session that the SESSION argument names. It may be any agent's.
+        """Return the session that the SESSION argument names, whichever agent it belongs to.
 
         Raise UsageError if the session's file is lost and only its prompts are known.
         """
@@ -230,7 +234,8 @@ class VerbOptions:
         given_names = [name for name in names if self.is_given(name)]
         if len(given_names) > 1:
             raise UsageError(
-                f"{' and '.join(map(_find_longest_flag, given_names))} can't be combined", remedy
+                f"{' and '.join(map(_find_longest_option_name, given_names))} can't be combined",
+                remedy,
             )
 
     def is_given(self, name: str) -> bool:
@@ -251,7 +256,7 @@ class VerbOptions:
 
     @property
     def is_interactive(self) -> bool:
-        """Whether input and output are a terminal, so that the user can be asked."""
+        """Whether the user can be asked: input and output are a terminal, and ``--json`` was not given."""
         return sys.stdin.isatty() and sys.stdout.isatty() and not self.as_json
 
     def must_ask(self, action: str) -> bool:
@@ -300,7 +305,7 @@ def _print_help_of_group(context: click.Context) -> None:
         print_text(context.get_help())
 
 
-def _list_part_options(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
+def _list_part_options(verb: str) -> list[_PartOptionRow]:
     """Return the rows of ``part_table.OPTIONS`` with the options that installed parts add to a verb."""
     rows = []
     for row in part_table.OPTIONS.get(verb, ()):
@@ -314,7 +319,7 @@ def _find_parameter_name(names: Sequence[str]) -> str:
     return own_name or next(name for name in names if name.startswith("--"))[2:].replace("-", "_")
 
 
-def _find_longest_flag(name: str) -> str:
+def _find_longest_option_name(name: str) -> str:
     options = {}
     for parameter in click.get_current_context().command.params:
         options[parameter.name] = parameter.opts
@@ -419,7 +424,7 @@ def _print_chosen_session(session: Session, child: UnusedChild | None) -> None:
 
 
 def locate_parent(locator: str | None, where: Where) -> Session:
-    """Return the session or sub-agent that a locator names. It may be any agent's.
+    """Return the session or sub-agent that a locator names, whichever agent it belongs to.
 
     A sub-agent is returned as a temporary session that exists until the verb ends.
     """

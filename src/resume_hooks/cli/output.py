@@ -251,7 +251,7 @@ def show_work_progress(description: str, *, quiet: bool) -> Iterator[Callable[[i
     try:
         yield bar.advance if is_shown else lambda _done, _total: None
     finally:
-        bar.hide()
+        bar.stop_display()
 
 
 @contextmanager
@@ -308,6 +308,6 @@ class _ProgressBar:
         progress, task = self._progress
         progress.update(task, completed=finished_bytes)
 
-    def hide(self) -> None:
+    def stop_display(self) -> None:
         if self._progress is not None:
             self._progress[0].stop()

@@ -1,6 +1,7 @@
 """``read``: print records of a session as text.
 
-The options select one record with its neighbours, whole turns, errors, commands, or a page.
+The options select one record with its neighbours, whole turns, errors, commands, or one page of the
+session's records.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ from resume_hooks.transcripts.turns import TurnRange, parse_turns
 
 def print_records(options: ReadOptions) -> None:
     """Print the records or commands that the options select."""
-    _refuse_combinations(options)
+    _refuse_conflicting_options(options)
     if options.paged:
         _print_page(_find_session(options), options)
     elif options.commands:
@@ -86,7 +87,7 @@ def print_records(options: ReadOptions) -> None:
         _print_record(_look_up_record(options), options)
 
 
-def _refuse_combinations(options: ReadOptions) -> None:
+def _refuse_conflicting_options(options: ReadOptions) -> None:
     """Raise UsageError for options that can't be used together."""
     options.refuse_combination("raw", "as_json")
     options.refuse_combination("paged", "errors", "commands")
@@ -102,7 +103,7 @@ def _refuse_combinations(options: ReadOptions) -> None:
     if options.limit and not options.paged:
         raise UsageError(
             "--limit is for pages",
-            "Use --limit with --page, or --max-chars to limit the printed text.",
+            "Add --page, or limit the printed text with --max-chars instead.",
         )
     record_options = []
     for name in ("after", "before", "skip", "raw"):

@@ -86,11 +86,11 @@ def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiec
 
 
 def make_record_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
-    """Return a function that formats the line for a gap. The line contains the command to print the gap.
+    """Return a function that formats the line for a gap, that is, for omitted records.
 
-    The line also contains the number of omitted records. If whole turns were omitted, it contains
-    their numbers, for example "turns 3-5". Otherwise the command begins at the first omitted
-    record.
+    The line contains the number of omitted records and the command that prints them. If whole turns
+    were omitted, the line also contains their numbers, for example "turns 3-5". Otherwise the
+    command begins at the first omitted record.
     """
 
     def describe_gap(first_index: int, last_index: int) -> str:

@@ -31,7 +31,7 @@ from resume_hooks.system.git_worktrees import command_to_recreate_worktree
 from resume_hooks.system.invocation import quote_word
 from resume_hooks.transcripts.head_tail import HeadTail
 
-NEW_HOME_QUESTION = (
+CHOOSE_FOLDER_QUESTION = (
     "Choose the folder for a copy of the session's live conversation. The session itself stays "
     "as it is."
 )
@@ -162,7 +162,7 @@ def restore_archived_session(session: SessionFile, loss: SessionLoss, where: Whe
     return session_file(restored.target_path)
 
 
-def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where) -> SessionFile:
+def copy_into_chosen_folder(session: SessionFile, loss: SessionLoss, where: Where) -> SessionFile:
     """Ask the user for another folder, copy the session into that folder, and return the copy.
 
     Raise click.Abort if the user leaves.
@@ -182,7 +182,7 @@ def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where
                 ),
             )
         )
-    chosen_home = loss.candidate_folders[ask_question(NEW_HOME_QUESTION, choices)]
+    chosen_home = loss.candidate_folders[ask_question(CHOOSE_FOLDER_QUESTION, choices)]
     receipt = fork(
         Session.from_file(session, where), ForkSpec(home=chosen_home.folder), Caller(where)
     ).receipt

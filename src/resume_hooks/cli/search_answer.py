@@ -78,17 +78,17 @@ def _make_json_data(result: SearchResult, scope: str) -> SchemaData:
             "nothing_close": result.has_only_weak_hits,
             "total": result.matching_turn_count,
             "more": result.has_more,
-            "hits": [_make_json_hit(hit) for hit in result.hits],
+            "hits": [_make_hit_data(hit) for hit in result.hits],
             "helpers_left_out": result.omitted_run_count,
             "provisional": [
-                _make_json_provisional_session(session) for session in result.provisional_sessions
+                _make_provisional_session_data(session) for session in result.provisional_sessions
             ],
             "unread": result.unindexed_file_count,
         }
     )
 
 
-def _make_json_hit(hit: Hit) -> dict[str, Any]:
+def _make_hit_data(hit: Hit) -> dict[str, Any]:
     return {
         "reference": hit.reference,
         "agent": hit.agent,
@@ -119,7 +119,7 @@ def _make_json_hit(hit: Hit) -> dict[str, Any]:
     }
 
 
-def _make_json_provisional_session(session: ProvisionalSession) -> dict[str, Any]:
+def _make_provisional_session_data(session: ProvisionalSession) -> dict[str, Any]:
     return {
         "session_id": session.session_id,
         "file": session.file,

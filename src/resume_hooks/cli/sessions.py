@@ -76,7 +76,7 @@ def list_sessions(options: SessionsOptions) -> None:
             for folder_path in lister.store.unreadable_folders()
         )
         notes += (
-            f"{folder_path} is a symbolic link, which is not followed: name a session there by its path"
+            f"{folder_path} is a symbolic link, which is not followed: name a session by the path of its file"
             for folder_path in lister.store.linked_paths()
         )
     options.print_answer(data, lambda: _sessions_text(page, folder, options), notes)
@@ -93,7 +93,7 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
         return (
             f"No session {scope_text}{expiring_text}{f' after the first {offset:,}' if offset else ''}."
             + ("" if options.everywhere else " --all lists the sessions of every project.")
-            + "".join(f"\n{line}" for line in _format_omitted_runs(page))
+            + "".join(f"\n{line}" for line in _format_omitted_headless_runs(page))
         )
     now = time.time()
     ids = listing.short_ids(page.rows, options.where)
@@ -112,10 +112,10 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
         ]
     else:
         next_page_lines = []
-    return "\n".join([*lines, *next_page_lines, *_format_omitted_runs(page)])
+    return "\n".join([*lines, *next_page_lines, *_format_omitted_headless_runs(page)])
 
 
-def _format_omitted_runs(page: ListingPage) -> list[str]:
+def _format_omitted_headless_runs(page: ListingPage) -> list[str]:
     runs_text = format_count(page.omitted_helper_count, "headless run")
     if page.omitted_helper_count:
         return [f"Not listed: {runs_text} with a single question; --helpers lists these runs."]

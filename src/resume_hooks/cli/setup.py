@@ -123,7 +123,7 @@ def _list_policy_notes(where: Where) -> list[str]:
 
 
 def _list_vault_notes(where: Where) -> list[str]:
-    if permission.check_archiving_allowed(where)[0] or not os.path.isdir(
+    if permission.check_archiving_allowed(where).is_allowed or not os.path.isdir(
         held_links.links_folder(where)
     ):
         return list(filter(None, [permission.format_waiting_notice(where)]))
@@ -139,7 +139,7 @@ def _list_vault_notes(where: Where) -> list[str]:
     return [
         (
             "The links that preserve sessions are removed at the next start of Claude Code, or "
-            f"by restore{lost_text}{keep_hint}"
+            f"by the next restore{lost_text}{keep_hint}"
         )
     ]
 

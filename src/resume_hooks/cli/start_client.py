@@ -136,5 +136,5 @@ def _restore_pipe_signal() -> Iterator[None]:
     previous_handler = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         yield
-    finally:  # This line runs only if the client did not start. Then this process must ignore SIGPIPE as before.
+    finally:  # This line runs only if the client did not start. This process then ignores SIGPIPE again.
         signal.signal(signal.SIGPIPE, previous_handler)

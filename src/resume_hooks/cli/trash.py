@@ -46,7 +46,7 @@ EMPTY_RESTORE_DATA: dict[str, Any] = {
     "strays": [],
     "written": False,
 }
-INTERRUPTED_NOTE = "the deletion was interrupted: restore brings all files together again"
+INTERRUPTED_DELETION_NOTE = "the deletion was interrupted: restore brings all files together again"
 
 
 def delete_session(options: DeleteOptions) -> None:
@@ -384,5 +384,5 @@ def _describe_deleted_session(entry: ArchivedSession) -> str:
     if entry.complete:
         note = ""
     else:
-        note = f"\n   {click.style(INTERRUPTED_NOTE, fg='yellow')}"
+        note = f"\n   {click.style(INTERRUPTED_DELETION_NOTE, fg='yellow')}"
     return f"{entry.title}\n   {entry.locator} · {format_bytes(entry.size)} · {dates}{note}"

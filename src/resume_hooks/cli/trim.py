@@ -6,7 +6,7 @@ from typing import Any
 
 from resume_hooks import questions
 from resume_hooks.cli.child import (
-    checks_text,
+    check_results_text,
     make_caller,
     print_child,
     receipt_text,
@@ -88,7 +88,7 @@ def _describe_trim(outcome: TrimOutcome) -> str:
             ("backup", receipt.backup),
             ("tokens", f"{receipt.tokens_before:,} -> about {receipt.tokens_after:,}"),
             *notes,
-            ("checks", checks_text(receipt)),
+            ("checks", check_results_text(receipt)),
             ("in Claude Code", receipt.in_client),
             ("in a shell", receipt.shell),
         ]

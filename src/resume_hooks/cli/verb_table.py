@@ -115,7 +115,7 @@ def load_command(verb: str) -> click.Command:
     module = verb_module(verb) or f"{__package__}.verbs.{_CORE_VERBS[verb][0]}"
     command: click.Command = getattr(
         importlib.import_module(module), f"{schema_class_prefix(verb)}Options"
-    ).command()
+    ).make_command()
     return command
 
 

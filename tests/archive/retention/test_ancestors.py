@@ -50,7 +50,7 @@ def test_a_handoff_archives_every_ancestor(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A handoff archives its parent with the parent's files, and the parent's own ancestors."""
-    monkeypatch.setattr(ancestors, "MAX_ANCESTOR_SECONDS", 60)
+    monkeypatch.setattr(ancestors, "MAX_ANCESTOR_ARCHIVING_SECONDS", 60)
     root = session_of_age(config_home, 1, 25)
     output = write_tool_output(root, 25)
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
@@ -121,7 +121,7 @@ def test_a_handoff_postpones_ancestors_after_its_time_limit(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A handoff that has no time to archive an ancestor records the ancestor as pending."""
-    monkeypatch.setattr(ancestors, "MAX_ANCESTOR_SECONDS", -1.0)
+    monkeypatch.setattr(ancestors, "MAX_ANCESTOR_ARCHIVING_SECONDS", -1.0)
     root = session_of_age(config_home, 1, 0)
     assert write_handoff_child(config_home, root).warnings == ()
     assert (archived_ids(config_home.where), pending.list_pending_sessions(config_home.where)) == (

@@ -148,4 +148,6 @@ def test_a_batch_tries_all_sessions_after_a_failed_copy(config_home: ConfigHome)
     (state / "vault").write_text("in the way")
     found = archive_one_batch(config_home)
     assert (found.archived_count, found.failed_count, found.remaining_count) == (0, 2, 0)
-    assert found.next_check_time == pytest.approx(time.time() + expiring.RETRY_SECONDS, abs=60)
+    assert found.next_check_time == pytest.approx(
+        time.time() + expiring.RETRY_DELAY_SECONDS, abs=60
+    )

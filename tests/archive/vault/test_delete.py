@@ -763,7 +763,7 @@ def test_only_one_command_uses_the_trash_at_a_time(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While one command uses the trash, a second one waits and then fails without changing anything."""
-    monkeypatch.setattr(commit, "MAX_LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(commit, "MAX_LOCK_WAIT_SECONDS", 0.1)
     entry = delete_session(session_with_every_file(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
     other = deletion.plan_delete(session_with_every_file(config_home, OTHER_ID), config_home.where)

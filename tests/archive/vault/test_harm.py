@@ -172,7 +172,7 @@ def test_leftovers_of_an_interrupted_copy_are_removed(config_home: ConfigHome) -
     Path(damaged, "manifest.json").write_text("{")
     assert unreadable_folders(config_home.where) == [left, damaged, busy]
     with lock_folder(busy, config_home.where, "busy", "failed"):
-        commit.remove_leftovers(config_home.where)
+        commit.remove_leftover_files(config_home.where)
     assert unreadable_folders(config_home.where) == [damaged, busy]
     commit.remove_unused_packs(damaged, session_id(3), config_home.where)
     # A newer engine may be able to read this pack.
@@ -181,7 +181,7 @@ def test_leftovers_of_an_interrupted_copy_are_removed(config_home: ConfigHome) -
     os.rename(vault_folder(config_home.where), vault_folder(config_home.where) + "-2")
     os.symlink(vault_folder(config_home.where) + "-2", vault_folder(config_home.where))
     assert unreadable_folders(config_home.where) == [vault_folder(config_home.where)]
-    commit.remove_leftovers(config_home.where)
+    commit.remove_leftover_files(config_home.where)
     assert os.path.exists(os.path.join(busy, "pack-1.xz"))
 
 

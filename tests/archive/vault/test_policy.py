@@ -59,7 +59,7 @@ def archived_ids(home: ConfigHome) -> set[str]:
 @pytest.fixture
 def remove_without_delay(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let removals begin immediately, without a daily limit."""
-    monkeypatch.setattr(policy, "MIN_SECONDS_BETWEEN_RUNS", 0)
+    monkeypatch.setattr(policy, "MIN_SECONDS_BETWEEN_POLICY_RUNS", 0)
     monkeypatch.setattr(policy, "DAILY_REMOVAL_DIVISOR", 1)
     note = Path(
         make_private_folder(vault_folder(config_home.where), config_home.where), policy.POLICY_FILE
@@ -75,12 +75,12 @@ def test_an_environment_variable_removes_no_copies(
 
     A repository can set such a variable.
     """
-    monkeypatch.setattr(policy, "MIN_SECONDS_BETWEEN_RUNS", 0)
+    monkeypatch.setattr(policy, "MIN_SECONDS_BETWEEN_POLICY_RUNS", 0)
     one = archive_old_session(config_home, 1, 4000)
     hostile = Where({**config_home.environ, variable: "1"})
     for _ in range(3):
         assert policy.apply_policy(hostile) == []
-        policy.claim_announcement(hostile)
+        policy.claim_removal_announcement(hostile)
     assert archived_ids(config_home) == {one}
     stored_settings.store_setting("vault", "1", config_home.where)
     assert policy.find_due_sessions(Where({**config_home.environ, variable: "40G"})) == []
@@ -103,10 +103,10 @@ def test_a_smaller_limit_is_announced_and_removes_a_tenth_a_day(
     for _ in range(3):
         assert policy.apply_policy(config_home.where) == []
         now += 3 * DAY  # Nothing was announced yet, so the time does not matter.
-    said = policy.claim_announcement(config_home.where)
+    said = policy.claim_removal_announcement(config_home.where)
     assert "the oldest 20 sessions are removed, a tenth of them each day" in said
     assert "config vault 40G" in said
-    assert policy.claim_announcement(config_home.where) == ""
+    assert policy.claim_removal_announcement(config_home.where) == ""
     counts = []
     for _ in range(4):
         counts.append(len(policy.apply_policy(config_home.where)))
@@ -240,7 +240,7 @@ def test_an_employers_retention_forbids_copies(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """If an employer limits the retention, no session is archived, and copies are removed as they expire."""
-    monkeypatch.setattr(policy, "MIN_SECONDS_BETWEEN_RUNS", 0)
+    monkeypatch.setattr(policy, "MIN_SECONDS_BETWEEN_POLICY_RUNS", 0)
     old = archive_old_session(config_home, 1, 25)
     young = archive_old_session(config_home, 2, 5, parent_number=1, keep_file=True)
     managed = tmp_path / "managed-settings.json"
@@ -258,10 +258,10 @@ def test_an_employers_retention_forbids_copies(
 
 def test_the_first_copy_is_announced_once(config_home: ConfigHome) -> None:
     """The first copy is announced once, with the command that switches archiving off."""
-    said = permission.describe_first_archive(config_home.where)
+    said = permission.make_first_archive_notice(config_home.where)
     assert "beyond the client's 30 days" in said
     assert "config vault off" in said
-    assert permission.describe_first_archive(config_home.where) == ""
+    assert permission.make_first_archive_notice(config_home.where) == ""
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_a_lost_session_is_found_read_and_continued(
     assert [row["status"] for row in rows] == ["prompts", "present"]
     assert "(prompts only)" in cli("lineage", made["session_id"]).stdout.decode()
     assert "2 prompts of 1 lost session still exist" in cli("doctor").stdout.decode()
-    assert "2 prompts of 1 lost session still exist" in permission.describe_first_archive(
+    assert "2 prompts of 1 lost session still exist" in permission.make_first_archive_notice(
         config_home.where
     )
     assert lost_and_present_sessions.read_bytes() == before

@@ -34,11 +34,11 @@ from resume_hooks.sessions.session_files import (
 if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
-MAX_ANCESTOR_SECONDS = 0.05
+MAX_ANCESTOR_ARCHIVING_SECONDS = 0.05
 """The maximum number of seconds in which a verb archives ancestors. A session that is being
 archived when this time is up is still completed."""
 
-PRESENT_STATUS = "present"
+PRESENT_FILE_STATUS = "present"
 
 
 def archive_ancestors(
@@ -52,7 +52,7 @@ def archive_ancestors(
     """
     ancestor_files = []
     for row in ancestors:
-        if row.status == PRESENT_STATUS:
+        if row.status == PRESENT_FILE_STATUS:
             ancestor_files.append(row.session_file)
     due_sessions = []
     for path in ancestor_files[::-1]:
@@ -66,13 +66,13 @@ def archive_ancestors(
             due_sessions.append(
                 loaded_session if loaded_session is not None and is_current else session
             )
-    if not due_sessions or not check_archiving_allowed(where)[0]:
+    if not due_sessions or not check_archiving_allowed(where).is_allowed:
         return []
     if min(session.size for session in due_sessions) <= MAX_QUICK_ARCHIVE_BYTES:
         archiver = _make_archiver(where)
     else:
         archiver = None
-    deadline, failures = time.monotonic() + MAX_ANCESTOR_SECONDS, list[str]()
+    deadline, failures = time.monotonic() + MAX_ANCESTOR_ARCHIVING_SECONDS, list[str]()
     for session in due_sessions:
         try:
             if (

@@ -30,7 +30,7 @@ from resume_hooks.storage.hard_links import list_file_sizes
 MAX_QUICK_SESSION_FILES = 100
 """A session with more files than this is not archived while the user waits."""
 
-MAX_LOCK_SECONDS = 0.02
+MAX_LOCK_WAIT_SECONDS = 0.02
 """The number of seconds to wait while another command archives the same session."""
 
 
@@ -126,7 +126,7 @@ class BackgroundArchiver:
     """
 
     def __init__(self, where: Where) -> None:
-        self.is_allowed = permission.check_archiving_allowed(where)[0]
+        self.is_allowed = permission.check_archiving_allowed(where).is_allowed
         self._where = where
         self._client_files = ClientFiles(where)
 
@@ -146,7 +146,7 @@ class BackgroundArchiver:
                 session,
                 self._where,
                 client_files=self._client_files,
-                max_wait_seconds=MAX_LOCK_SECONDS,
+                max_wait_seconds=MAX_LOCK_WAIT_SECONDS,
             )
         except (SessionOpen, SessionNotFound):
             return False

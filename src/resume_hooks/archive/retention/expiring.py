@@ -26,7 +26,7 @@ from resume_hooks.sessions.expiry import (
 from resume_hooks.system import claude_settings
 from resume_hooks.system.claude_settings import Retention, read_client_retention
 
-RETRY_SECONDS = 60 * 60
+RETRY_DELAY_SECONDS = 60 * 60
 """After a failure, archiving is tried again after this number of seconds."""
 
 
@@ -79,8 +79,16 @@ def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
     )
 
 
+class _SessionCounts(NamedTuple):
+    """The numbers of sessions that were archived, could not be archived, and were not tried yet."""
+
+    archived_count: int
+    failed_count: int
+    remaining_count: int
+
+
 class ArchiveBatch(NamedTuple):
-    """The numbers of sessions that were archived, that failed, and that were left for the next check.
+    """The numbers of sessions that were archived, could not be archived, and were not tried yet.
 
     ``next_check_time`` is in seconds since the epoch.
     """
@@ -127,16 +135,14 @@ def archive_sessions_before_expiry(
         due_sessions += sorted(due_in_folders, key=lambda expiring: expiring.deletion_time)
     if not due_sessions:
         return ArchiveBatch(0, 0, 0, next_expiry_check)
-    archived_count, failed_count, remaining_count = _archive_due_sessions(
-        due_sessions, where, is_time_up, is_user_waiting=is_user_waiting
-    )
-    if remaining_count:
+    counts = _archive_due_sessions(due_sessions, where, is_time_up, is_user_waiting=is_user_waiting)
+    if counts.remaining_count:
         next_check = now
-    elif failed_count:
-        next_check = min(next_expiry_check, now + RETRY_SECONDS)
+    elif counts.failed_count:
+        next_check = min(next_expiry_check, now + RETRY_DELAY_SECONDS)
     else:
         next_check = next_expiry_check
-    return ArchiveBatch(archived_count, failed_count, remaining_count, next_check)
+    return ArchiveBatch(*counts, next_check)
 
 
 def _archive_due_sessions(
@@ -145,8 +151,8 @@ def _archive_due_sessions(
     is_time_up: Callable[[], bool],
     *,
     is_user_waiting: bool,
-) -> tuple[int, int, int]:
-    """Archive sessions. Return the numbers of archived, failed and remaining sessions."""
+) -> _SessionCounts:
+    """Archive sessions until the time is up. If copies must wait for the user, archive none."""
     # Imported here because most starts have no session to archive.
     from resume_hooks.archive.retention.archive_sessions import (
         BackgroundArchiver,
@@ -154,11 +160,12 @@ def _archive_due_sessions(
     )
 
     if must_copies_wait(where):
-        return 0, len(due_sessions), 0
+        return _SessionCounts(0, len(due_sessions), 0)
     archiver, archived_count, failed_count, remaining_count = BackgroundArchiver(where), 0, 0, 0
     for number, expiring in enumerate(due_sessions if archiver.is_allowed else ()):
         if is_time_up() and archived_count + failed_count:
-            return archived_count, failed_count, remaining_count + len(due_sessions) - number
+            remaining_count += len(due_sessions) - number
+            break
         if is_user_waiting and not is_quick_to_archive(expiring.session, where):
             remaining_count += 1
             continue
@@ -166,4 +173,4 @@ def _archive_due_sessions(
             archived_count += archiver.archive(expiring.session.path)
         except ResumeHooksError:
             failed_count += 1
-    return archived_count, failed_count, remaining_count
+    return _SessionCounts(archived_count, failed_count, remaining_count)

@@ -145,7 +145,7 @@ class ClientFiles:
 
 
 def describe_transcript(head_tail: HeadTail, parent: Sequence[str]) -> ArchiveDetails:
-    """Return the details about a transcript that its manifest contains, so that the session can be found.
+    """Return the details of a transcript that are stored in the manifest and used to find the session.
 
     ``parent`` has the values of the fields of ``provenance.Parent``.
     """
@@ -169,7 +169,7 @@ def archive_session(
     where: Where,
     *,
     client_files: ClientFiles | None = None,
-    max_wait_seconds: float = commit.MAX_LOCK_SECONDS,
+    max_wait_seconds: float = commit.MAX_LOCK_WAIT_SECONDS,
 ) -> ArchivedSession:
     """Archive a session with all of its files.
 
@@ -259,7 +259,7 @@ def _split_changed_files(
         part = parts.get(name)
         if archived and _is_earlier_state(archived, source):
             continue
-        if part and _is_unchanged(part, source) and part.where in packs:
+        if part and _has_same_size_and_time(part, source) and part.where in packs:
             parts[name] = part._replace(place=source.relative_path)
         else:
             new_sources.append(source)
@@ -267,22 +267,25 @@ def _split_changed_files(
     return new_sources, list(parts.values())
 
 
-def _is_earlier_state(archived: ArchivedSession, source: ClientFile) -> bool:
+def _is_earlier_state(archived: ArchivedSession, client_file: ClientFile) -> bool:
     """Check whether a client's file is already archived unchanged in an earlier state of the session.
 
     This is the case if two copies with the same session id but different contents are archived in
     turn.
     """
-    name = path_in_archive(source.relative_path)
+    name = path_in_archive(client_file.relative_path)
     for state in archived.earlier:
         for part in state.parts:
-            if path_in_archive(part.place) == name and _is_unchanged(part, source):
+            if path_in_archive(part.place) == name and _has_same_size_and_time(part, client_file):
                 return True
     return False
 
 
-def _is_unchanged(part: ArchivedFile, source: ClientFile) -> bool:
-    return (part.seen, part.mtime_ns) == (source.status.st_size, source.status.st_mtime_ns)
+def _has_same_size_and_time(archived_file: ArchivedFile, client_file: ClientFile) -> bool:
+    return (archived_file.seen, archived_file.mtime_ns) == (
+        client_file.status.st_size,
+        client_file.status.st_mtime_ns,
+    )
 
 
 def describe_session(session: SessionFile, where: Where) -> ArchivedSession:
@@ -375,31 +378,31 @@ def _write_pack(
 
 
 def _append_file(
-    pack: PackWriter, source: ClientFile, previous_part: ArchivedFile | None
+    pack: PackWriter, client_file: ClientFile, previous_version: ArchivedFile | None
 ) -> tuple[ArchivedFile, ArchivedFile | None]:
     """Append a client's file to a pack. Return the archived file, and the version that it replaces.
 
-    If the file begins with its archived version ``previous_part``, the second value is None.
-    Otherwise it is ``previous_part``, which becomes an earlier state. Bytes that the client appends
+    If the file begins with its archived version ``previous_version``, the second value is None.
+    Otherwise it is ``previous_version``, which becomes an earlier state. Bytes that the client appends
     during the copy are archived the next time.
     """
-    with open_regular(source.path, follow=False) as stream:
+    with open_regular(client_file.path, follow=False) as stream:
         status = os.fstat(stream.fileno())
         mode = stat.S_IMODE(status.st_mode) & 0o777
         new_part = ArchivedFile(
-            source.relative_path, 0, "", status.st_mtime_ns, mode, "", 0, status.st_size
+            client_file.relative_path, 0, "", status.st_mtime_ns, mode, "", 0, status.st_size
         )
-        prefix_hash = _PrefixHash(previous_part.size if previous_part else 0)
+        prefix_hash = _PrefixHash(previous_version.size if previous_version else 0)
         added_part = pack.add_file(
             new_part, prefix_hash.hash_chunks(read_chunks(stream.fileno(), status.st_size))
         )
     if added_part.size < status.st_size:
-        raise OSError(errno.EIO, "The file was cut short while it was read", source.path)
+        raise OSError(errno.EIO, "The file was cut short while it was read", client_file.path)
     return (
         added_part,
         None
-        if previous_part is None or prefix_hash.sha256 == previous_part.sha256
-        else previous_part,
+        if previous_version is None or prefix_hash.sha256 == previous_version.sha256
+        else previous_version,
     )
 
 
@@ -419,7 +422,7 @@ class _PrefixHash:
 
     @property
     def sha256(self) -> str:
-        """The hash in hex, or ``""`` if the stream was shorter."""
+        """The hash in hex, or ``""`` if the stream had fewer than ``prefix_bytes`` bytes."""
         if self._remaining_bytes:
             return ""
         return self._hash.hexdigest()

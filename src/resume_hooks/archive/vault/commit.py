@@ -37,7 +37,7 @@ from resume_hooks.storage import locks, removal, state_file
 from resume_hooks.storage.locks import lock_folder
 from resume_hooks.storage.state_file import sync_folder
 
-MAX_LOCK_SECONDS = 10.0
+MAX_LOCK_WAIT_SECONDS = 10.0
 """The number of seconds to wait while another command works on the same session."""
 
 _BUSY_MESSAGE = "Another command is using this session in the vault"
@@ -47,7 +47,7 @@ _PACK_NAME_PATTERN = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 
 @contextlib.contextmanager
 def lock_archived(
-    session_id: str, where: Where, max_wait_seconds: float = MAX_LOCK_SECONDS
+    session_id: str, where: Where, max_wait_seconds: float = MAX_LOCK_WAIT_SECONDS
 ) -> Iterator[None]:
     """Lock a session's archived copy during the block.
 
@@ -57,7 +57,7 @@ def lock_archived(
     """
     if link := find_archive_link(session_id, where):
         raise WriteFailed(
-            f"{link} is a symbolic link, so it was left alone", "Put a folder in its place."
+            f"{link} is a symbolic link, so it was left alone", "Replace the link with a folder."
         )
     if reason := unreadable_reason(session_id, where):
         raise WriteFailed(reason, "Update resume-hooks, or move that folder away.")
@@ -74,15 +74,16 @@ def lock_archived(
 def lock_trash(where: Where, *, wait_for_lock: bool = True) -> Iterator[None]:
     """Lock the trash during the block.
 
-    If ``wait_for_lock``, wait for up to ``MAX_LOCK_SECONDS`` seconds. This is enough for another
+    If ``wait_for_lock``, wait for up to ``MAX_LOCK_WAIT_SECONDS`` seconds. This is enough for another
     command to finish a pack. Raises SessionOpen and WriteFailed.
     """
     trash_folder = os.path.join(where.state, TRASH_FOLDER)
     if os.path.islink(trash_folder):
         raise WriteFailed(
-            f"{trash_folder} is a symbolic link, so it was left alone", "Put a folder in its place."
+            f"{trash_folder} is a symbolic link, so it was left alone",
+            "Replace the link with a folder.",
         )
-    max_wait_seconds = MAX_LOCK_SECONDS if wait_for_lock else 0.0
+    max_wait_seconds = MAX_LOCK_WAIT_SECONDS if wait_for_lock else 0.0
     with lock_folder(
         trash_folder,
         where,
@@ -95,14 +96,14 @@ def lock_trash(where: Where, *, wait_for_lock: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lock_for_change(
-    archived: ArchivedSession, where: Where, participle: str
+    archived: ArchivedSession, where: Where, change_participle: str
 ) -> Iterator[ArchivedSession]:
     """Lock an archived session during the block, and yield its current manifest.
 
     Unused files are removed after the block. Raises the errors of ``lock_archived``, and
     SessionNotFound if the session is no longer in the vault. If the block raises an OSError, it is
     converted to WriteFailed with a message such as "... could not be packed". The last word is
-    ``participle``.
+    ``change_participle``.
     """
     with lock_trash(where) if archived.deleted_at else lock_archived(archived.session_id, where):
         current = read_manifest(archived.folder, archived.session_id)
@@ -114,7 +115,7 @@ def lock_for_change(
             yield current
         except OSError as error:
             raise WriteFailed(
-                f"{archived.session_id} could not be {participle}: {describe_cause(error)}",
+                f"{archived.session_id} could not be {change_participle}: {describe_cause(error)}",
                 (
                     "The earlier copies are unchanged. Check the free space. To see what is wrong: "
                     "resume-hooks archive --verify"
@@ -216,7 +217,7 @@ def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
             removal.remove_permanently(os.path.join(folder, name), where.state)
 
 
-def remove_leftovers(where: Where) -> None:
+def remove_leftover_files(where: Where) -> None:
     """Remove files of interrupted commands from those folders of the vault that have no manifest.
 
     A folder that is locked, or whose manifest is unreadable, is skipped.
@@ -229,7 +230,7 @@ def remove_leftovers(where: Where) -> None:
 
 
 def choose_pack_name(folder: str, archived: ArchivedSession | None) -> str:
-    """Return a name for a new pack that has never been used in the session's folder."""
+    """Return a name for a new pack. No pack in the session's folder has had this name before."""
     if archived:
         named_packs = [part.where for part in archived.all_parts]
     else:

@@ -115,7 +115,7 @@ def move_to_trash(deletion: Deletion, where: Where, *, force: bool = False) -> A
                 folder=folder, archived_at=instant, deleted_at=instant, parts=parts
             ),
             where,
-        ).run()
+        ).move_session_files()
 
 
 class _TrashMove:
@@ -126,7 +126,7 @@ class _TrashMove:
         self._where = where
         self._unlinked_files: list[ArchivedFile] = []
 
-    def run(self) -> ArchivedSession:
+    def move_session_files(self) -> ArchivedSession:
         """Carry out the deletion. Undo it if it fails or if the user interrupts it."""
         is_done = False
         try:
@@ -203,7 +203,7 @@ class _TrashMove:
         for folder in folders:
             sync_folder(folder)
         for client_path in dict.fromkeys(
-            _find_own_folder(part, self._entry) for part in self._unlinked_files
+            _find_session_folder_of_file(part, self._entry) for part in self._unlinked_files
         ):
             if not client_path:
                 continue
@@ -266,7 +266,7 @@ def empty_trash(
         for item in items:
             try:
                 if isinstance(item, ArchivedSession):
-                    restore.restore_files_with_id(item, where)
+                    restore.restore_files_stored_by_id(item, where)
                 trash.remove_from_trash(item.folder, where)
             except (OSError, ResumeHooksError) as error:
                 failures.append((item.folder, error))
@@ -307,12 +307,12 @@ def _find_files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedF
     return tuple(describe_stored_file(place, status) for place, _, status in sources)
 
 
-def _find_own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
-    """Return the session's own folder that contains a file, or ``""`` if no such folder contains it.
+def _find_session_folder_of_file(archived_file: ArchivedFile, entry: ArchivedSession) -> str:
+    """Return the folder that contains the file and belongs only to this session, or ``""`` if none does.
 
-    The folder is relative to the config home.
+    The returned path is relative to the config home.
     """
-    steps = part.place.split("/")
+    steps = archived_file.place.split("/")
     step_count = 2 if steps[0] in FOLDERS_WITH_ID_SUBFOLDERS else 3
     if entry.session_id in steps[:step_count]:
         return "/".join(steps[:step_count])

@@ -100,8 +100,8 @@ def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
     )
 
 
-def has_moved_no_files(folder: str) -> bool:
-    """Check whether a deletion was killed before it moved a file."""
+def has_no_moved_files(folder: str) -> bool:
+    """Check whether a deletion was interrupted before it had moved any file."""
     entry = _read_manifest(folder)
     trashed_paths = (os.path.join(folder, part.name) for part in entry.parts) if entry else ()
     return entry is not None and not entry.complete and not any(map(os.path.lexists, trashed_paths))
@@ -127,22 +127,22 @@ def _read_manifest(folder: str) -> FormerTrashEntry | None:
     return None
 
 
-def _list_trashed_files(part: FormerTrashFile, folder: str) -> Iterator[ArchivedFile]:
+def _list_trashed_files(trashed_file: FormerTrashFile, folder: str) -> Iterator[ArchivedFile]:
     """Yield the files that belong to a file or folder in the trash.
 
-    An empty file is skipped if its content is missing because the deletion was killed.
+    An empty file is skipped if its content is missing because the deletion was interrupted.
     """
-    trashed_path = os.path.join(folder, part.name)
+    trashed_path = os.path.join(folder, trashed_file.name)
     for name in list_files_below(trashed_path) if os.path.lexists(trashed_path) else ():
         status = os.lstat(os.path.join(trashed_path, name) if name else trashed_path)
-        if name or status.st_size or not part.size:
+        if name or status.st_size or not trashed_file.size:
             yield describe_stored_file(
-                "/".join([part.place, *filter(None, name.split(os.sep))]), status
+                "/".join([trashed_file.place, *filter(None, name.split(os.sep))]), status
             )
 
 
 def _finish_deletion(entry: FormerTrashEntry, folder: str, where: Where) -> None:
-    """Finish a deletion that version 0.2.0 began and that was killed.
+    """Finish a deletion that version 0.2.0 began and that was interrupted.
 
     The deletion has renamed files to hidden names next to their original paths. Move these files
     into the trash.
@@ -151,8 +151,8 @@ def _finish_deletion(entry: FormerTrashEntry, folder: str, where: Where) -> None
         parent_folder, name = os.path.split(path_in_config_home(part.place, where))
         hidden_path = os.path.join(parent_folder, f".{name}.{os.path.basename(folder)}.moving")
         if os.path.lexists(hidden_path):
-            # If the trash is locked, another command may be carrying out this deletion, so the
-            # hidden files are left alone.
+            # If the trash is locked, another command may be finishing this deletion, so the files
+            # with hidden names are left alone.
             with (
                 contextlib.suppress(OSError, ResumeHooksError),
                 commit.lock_trash(where, wait_for_lock=False),
@@ -169,7 +169,8 @@ def _finish_deletion(entry: FormerTrashEntry, folder: str, where: Where) -> None
                         make_private_folder(os.path.dirname(trashed_path), where)
                         link_or_copy(path, trashed_path)
                     identical_paths.append(has_same_bytes(path, trashed_path))
-                # If the two copies differ, a client has written to one of them during the copy.
+                # If a file and its copy in the trash differ, a client has written to the file while
+                # it was copied.
                 if all(identical_paths):
                     removal.remove_permanently(
                         hidden_path, top_folder_in_config_home(part.place, where), follow_root=True

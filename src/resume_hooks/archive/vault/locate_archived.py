@@ -78,30 +78,30 @@ def list_earlier_states(archived: ArchivedSession) -> list[EarlierState]:
     ]
 
 
-def name_earlier_state(earlier: EarlierState) -> str:
+def name_earlier_state(earlier_state: EarlierState) -> str:
     """Return the name of an earlier state, which is the time at which it was archived.
 
     In a locator, the name follows the session's id and ``@``.
     """
-    return earlier.archived_at.replace(":", "-")
+    return earlier_state.archived_at.replace(":", "-")
 
 
-def select_earlier_state(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
+def select_earlier_state(archived: ArchivedSession, earlier_state: EarlierState) -> ArchivedSession:
     """Return a session as it was in one of its earlier states.
 
     A file that is not stored in the earlier state is taken from the current state.
     """
-    # In the earlier state, the session may have been in another project. So the files get their
-    # current paths.
+    # In the earlier state, the session may have been in another project. Therefore the files get
+    # the paths that they have in the current state.
     places = {path_in_archive(part.place): part.place for part in archived.parts}
     earlier_parts = {
         place: part._replace(place=place)
-        for part in earlier.parts
+        for part in earlier_state.parts
         if (place := places.get(path_in_archive(part.place)))
     }
     parts = {part.place: part for part in archived.parts} | earlier_parts
     return archived._replace(
         parts=(parts.pop(archived.place), *parts.values()),
-        archived_at=earlier.archived_at,
+        archived_at=earlier_state.archived_at,
         earlier=(),
     )

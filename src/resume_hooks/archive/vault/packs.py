@@ -159,7 +159,9 @@ def _verify_pack(
                 parts_in_pack.append(part)
         for part, chunks in unpack.read_pack_contents(archived.folder, parts_in_pack):
             if unpack.sha256_of_chunks(_report_chunks(chunks, report_bytes_read)) != part.sha256:
-                message = f"{path} does not contain the bytes that were stored of {part.place}: the hash differs"
+                message = (
+                    f"{path} no longer contains the stored bytes of {part.place}: the hash differs"
+                )
                 yield ArchiveDefect(archived.session_id, "damaged", part.place, message)
     except FileNotFoundError:
         yield ArchiveDefect(archived.session_id, "missing", archived.place, f"{path} is gone")

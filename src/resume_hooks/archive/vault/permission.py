@@ -4,7 +4,7 @@ That depends on the setting ``vault``, on an employer's retention, and on the ac
 The user is informed before the first copy is made. Copies are due seven days before the client
 deletes a session, so there is time to wait for the user's answer. During this time hard links
 preserve the sessions (``archive/link_sessions``). If the user has not answered after
-``MAX_WAIT_DAYS`` days, the copies are made, and the user is informed of them. Only a client that
+``MAX_ANSWER_WAIT_DAYS`` days, the copies are made, and the user is informed of them. Only a client that
 runs modules can ask the user. With other clients, the user is informed only after the first copy.
 
 This module imports few others, because making a child waits for it.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from typing import NamedTuple
 
 from resume_hooks import clock, questions, settings
 from resume_hooks.archive import data_rules
@@ -29,26 +30,32 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
 VAULT_OFF_REASON = "the setting 'vault' is off"
-MANAGED_REASON = "{path} has sessions deleted after {days}, and nothing is archived beyond that"
+MANAGED_RETENTION_REASON = (
+    "{path} has sessions deleted after {days}, and nothing is archived beyond that"
+)
 
 MAX_QUICK_ARCHIVE_BYTES = 1024 * 1024
 """The maximum number of bytes to pack while the user waits."""
 
 
-def check_archiving_allowed(where: Where) -> tuple[bool, str]:
-    """Return whether sessions may be archived, and the reason if they may not.
+class ArchivingPermission(NamedTuple):
+    """Whether sessions may be archived. If not, ``reason`` is the end of a sentence."""
 
-    Archiving keeps a session longer than the client does. The reason is the end of a sentence, or
-    ``""``.
-    """
+    is_allowed: bool
+    reason: str = ""
+
+
+def check_archiving_allowed(where: Where) -> ArchivingPermission:
+    """Check whether sessions may be archived, that is, kept longer than the client keeps them."""
     if rules_reason := data_rules.reason_not_to_copy(where):
-        return False, rules_reason
+        return ArchivingPermission(is_allowed=False, reason=rules_reason)
     path, days = read_managed_retention()
     if days:
-        return False, MANAGED_REASON.format(path=path, days=format_count(days, "day"))
+        reason = MANAGED_RETENTION_REASON.format(path=path, days=format_count(days, "day"))
+        return ArchivingPermission(is_allowed=False, reason=reason)
     if settings.vault_limit(where) is None:
-        return False, VAULT_OFF_REASON
-    return True, ""
+        return ArchivingPermission(is_allowed=False, reason=VAULT_OFF_REASON)
+    return ArchivingPermission(is_allowed=True)
 
 
 def require_archiving_allowed(where: Where) -> None:
@@ -62,22 +69,22 @@ def require_archiving_allowed(where: Where) -> None:
         raise VaultOff(f"Nothing was archived: {reason}", remedy)
 
 
-MAX_WAIT_DAYS = 5
+MAX_ANSWER_WAIT_DAYS = 5
 """The number of days to wait for the user's answer before copies are made."""
 
-USER_INFORMED_FILE = "vault-told"
+USER_INFORMED_MARKER_FILE = "vault-told"
 """The name of a file in the state folder. It exists once the user has been informed that copies
 were made."""
 
-CLIENT_CAN_ASK_FILE = os.path.join("pending", "can-ask")
+CLIENT_CAN_ASK_MARKER_FILE = os.path.join("pending", "can-ask")
 """The name of a file that ``hooks/offered`` writes. It exists once a client that runs modules has
 started."""
 
-NOTICE_GIVEN_FILE = os.path.join("pending", "vault-asked")
+NOTICE_GIVEN_MARKER_FILE = os.path.join("pending", "vault-asked")
 """The name of a file that exists once the notice about future copies has been given. It prevents a
 second notice."""
 
-WAIT_START_FILE = os.path.join("pending", "vault-waiting")
+WAIT_START_MARKER_FILE = os.path.join("pending", "vault-waiting")
 """The name of a file whose modification time is the time at which copies began to wait for the
 user's answer."""
 
@@ -88,14 +95,14 @@ def is_notice_due(where: Where) -> bool:
     This is the case if all of these hold: a client can ask the user, the user has neither been
     informed nor chosen a setting, no employer has decided, and the time to wait is not over.
     """
-    if os.path.lexists(os.path.join(where.state, USER_INFORMED_FILE)) or not os.path.exists(
-        os.path.join(where.state, CLIENT_CAN_ASK_FILE)
+    if os.path.lexists(os.path.join(where.state, USER_INFORMED_MARKER_FILE)) or not os.path.exists(
+        os.path.join(where.state, CLIENT_CAN_ASK_MARKER_FILE)
     ):
         return False
     with contextlib.suppress(OSError):
         if (
-            os.lstat(os.path.join(where.state, WAIT_START_FILE)).st_mtime
-            < time.time() - MAX_WAIT_DAYS * DAY
+            os.lstat(os.path.join(where.state, WAIT_START_MARKER_FILE)).st_mtime
+            < time.time() - MAX_ANSWER_WAIT_DAYS * DAY
         ):
             return False
     is_decided = data_rules.read_data_rules(where) or read_managed_retention()[1]
@@ -106,7 +113,7 @@ def must_copies_wait(where: Where) -> bool:
     """Check whether copies must wait for the user's answer. If so, remember when the wait began."""
     with contextlib.suppress(OSError):
         if is_notice_due(where):
-            _create_note(WAIT_START_FILE, where)
+            _create_marker_file(WAIT_START_MARKER_FILE, where)
             return True
     return False
 
@@ -115,10 +122,11 @@ def format_waiting_notice(where: Where) -> str:
     """Return a sentence that says how long copies wait, or ``""`` if they do not wait."""
     if not is_notice_due(where):
         return ""
-    end_text = f"{MAX_WAIT_DAYS} days after the first copy was due"
+    end_text = f"{MAX_ANSWER_WAIT_DAYS} days after the first copy was due"
     with contextlib.suppress(OSError):
-        wait_start = os.lstat(os.path.join(where.state, WAIT_START_FILE)).st_mtime
-        end_text = f"from {clock.format_minute(clock.timestamp_from_epoch(wait_start + MAX_WAIT_DAYS * DAY))} UTC on"
+        wait_start = os.lstat(os.path.join(where.state, WAIT_START_MARKER_FILE)).st_mtime
+        wait_end = clock.timestamp_from_epoch(wait_start + MAX_ANSWER_WAIT_DAYS * DAY)
+        end_text = f"from {clock.format_minute(wait_end)} UTC on"
     return f"Copies wait for your answer. If you do not answer, they are made {end_text}."
 
 
@@ -127,16 +135,16 @@ def claim_first_notice(where: Where) -> bool:
 
     Raises OSError if the state folder cannot be written.
     """
-    return _create_note(NOTICE_GIVEN_FILE, where)
+    return _create_marker_file(NOTICE_GIVEN_MARKER_FILE, where)
 
 
-def describe_first_archive(where: Where, cwd: str = "/") -> str:
+def make_first_archive_notice(where: Where, cwd: str = "/") -> str:
     """Return the notice that is shown after the first session was archived.
 
     Return ``""`` if the notice was given before, or if copies wait for the user's answer.
     """
     try:
-        if is_notice_due(where) or not _create_note(USER_INFORMED_FILE, where):
+        if is_notice_due(where) or not _create_marker_file(USER_INFORMED_MARKER_FILE, where):
             return ""
     except OSError:
         return ""
@@ -146,12 +154,15 @@ def describe_first_archive(where: Where, cwd: str = "/") -> str:
     else:
         period = f"beyond the client's {format_count(days, 'day')}"
     off_command = shell_command("config vault off")
-    notice = f"Transcripts are now archived {period}, in {vault_folder(where)}. Off, in a shell: {off_command}"
+    notice = (
+        f"Transcripts are now archived {period}, in {vault_folder(where)}. "
+        f"To switch this off, in a shell: {off_command}"
+    )
     lines = [notice]
     for note_on_lost_sessions in find_answers(questions.note_on_lost_sessions):
         lines.append(note_on_lost_sessions(where))
     return " · ".join(filter(None, lines))
 
 
-def _create_note(name: str, where: Where) -> bool:
+def _create_marker_file(name: str, where: Where) -> bool:
     return create_marker(os.path.join(where.state, name), where)

@@ -42,22 +42,22 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
 POLICY_FILE = "policy.json"
-"""The name of the vault's file in which a run of the policy stores data for the next run."""
+"""The name of a file in the vault. A run of the policy stores data in it for the next run."""
 
 POLICY_VERSION = 1
 
-MIN_SECONDS_BETWEEN_RUNS = 20 * 60 * 60
+MIN_SECONDS_BETWEEN_POLICY_RUNS = 20 * 60 * 60
 """A session is removed only if two runs, at least this number of seconds apart, find it too old. A
 single wrong clock time therefore can't empty the vault."""
 
 DAILY_REMOVAL_DIVISOR = 10
 """If the vault is too large, at most its size divided by this number is removed per day."""
 
-ANNOUNCEMENT_SECONDS = 30 * DAY
+ANNOUNCEMENT_VALIDITY_SECONDS = 30 * DAY
 """The number of seconds for which an announcement is valid. Removals during this time are not
 announced again, because a full vault removes sessions every few days."""
 
-ANNOUNCEMENT_DUE_FILE = os.path.join("pending", "vault-shrinks")
+ANNOUNCEMENT_DUE_MARKER_FILE = os.path.join("pending", "vault-shrinks")
 """The name of an empty file in the state folder. It exists until the user has been informed of the
 coming removals."""
 
@@ -102,14 +102,22 @@ class RemovedSession(NamedTuple):
     reason: str
 
 
-def find_due_sessions(
-    where: Where, kept_session_ids: Collection[str] = ()
-) -> list[tuple[ArchivedSession, str, bool]]:
+class DueSession(NamedTuple):
+    """An archived session that is due for removal.
+
+    ``reason`` is the end of a sentence. If ``is_too_old`` is false, the vault is too large.
+    """
+
+    session: ArchivedSession
+    reason: str
+    is_too_old: bool
+
+
+def find_due_sessions(where: Where, kept_session_ids: Collection[str] = ()) -> list[DueSession]:
     """Return the sessions that the policy removes, oldest first.
 
-    Each session comes with the reason, and with True if it is too old or False if the vault is too
-    large. Sessions in ``kept_session_ids`` are not removed because of the vault's size. All
-    manifests are read.
+    Sessions in ``kept_session_ids`` are not removed because of the vault's size. All manifests are
+    read.
     """
     archived_sessions = list_archived(where)[::-1]
     path, managed_period = read_managed_retention()
@@ -120,7 +128,7 @@ def find_due_sessions(
         )
         cutoff_ms = (time.time() - managed_period * DAY) * 1000
         return [
-            (session, reason, True)
+            DueSession(session, reason, is_too_old=True)
             for session, end_time in end_times
             if end_time is not None and end_time <= cutoff_ms
         ]
@@ -131,7 +139,7 @@ def find_due_sessions(
     if not 0 < size_limit < total_bytes:
         return []
     due_sessions, kept_ids = (
-        [],
+        list[DueSession](),
         {*kept_session_ids, *_find_needed_ancestors(archived_sessions, where)},
     )
     for session in archived_sessions:
@@ -141,10 +149,10 @@ def find_due_sessions(
             and not is_other_config_home(session.home, where)
         ):
             due_sessions.append(
-                (
+                DueSession(
                     session,
                     f"archived copies exceed {format_bytes(size_limit)}, the limit in the setting vault",
-                    False,
+                    is_too_old=False,
                 )
             )
             total_bytes -= session.stored
@@ -173,10 +181,10 @@ def apply_policy(where: Where, *, kept_session_ids: Collection[str] = ()) -> lis
     removed_sessions: list[DroppedSession] = []
     due_sessions, now = find_due_sessions(where, kept_session_ids), time.time()
     too_old_ids = record_due_sessions(
-        [each.session_id for each, _, by_age in due_sessions if by_age], where, now
+        [each.session_id for each, _, is_too_old in due_sessions if is_too_old], where, now
     )
     todays_ids = _choose_sessions_to_remove(
-        [each for each, _, by_age in due_sessions if not by_age], where, now
+        [each for each, _, is_too_old in due_sessions if not is_too_old], where, now
     )
     for each, reason, _ in due_sessions:
         if each.session_id in too_old_ids or each.session_id in todays_ids:
@@ -211,7 +219,7 @@ def _choose_sessions_to_remove(
 
     No session is removed before the user has been informed.
     """
-    announcement_note = os.path.join(where.state, ANNOUNCEMENT_DUE_FILE)
+    announcement_note = os.path.join(where.state, ANNOUNCEMENT_DUE_MARKER_FILE)
     if not oversize_sessions:
         removal.remove_if_possible(announcement_note, where.state)
         return set()
@@ -219,7 +227,8 @@ def _choose_sessions_to_remove(
         _parse_past_instant(_read_policy(where).get(name), now) for name in ("announced", "shrunk")
     )
     if not announcement_time or (
-        now - announcement_time > ANNOUNCEMENT_SECONDS and not os.path.lexists(announcement_note)
+        now - announcement_time > ANNOUNCEMENT_VALIDITY_SECONDS
+        and not os.path.lexists(announcement_note)
     ):
         # If the file cannot be written, the next run tries to make the announcement again. Until
         # then, no session is removed.
@@ -229,8 +238,8 @@ def _choose_sessions_to_remove(
         return set()
     if (
         os.path.lexists(announcement_note)
-        or now - announcement_time < MIN_SECONDS_BETWEEN_RUNS
-        or now - last_removal_time < MIN_SECONDS_BETWEEN_RUNS
+        or now - announcement_time < MIN_SECONDS_BETWEEN_POLICY_RUNS
+        or now - last_removal_time < MIN_SECONDS_BETWEEN_POLICY_RUNS
     ):
         return set()
     daily_bytes = sum(each.stored for each in list_archived(where)) // DAILY_REMOVAL_DIVISOR
@@ -244,14 +253,14 @@ def _choose_sessions_to_remove(
     return chosen_ids
 
 
-def claim_announcement(where: Where) -> str:
+def claim_removal_announcement(where: Where) -> str:
     """Return the announcement of the coming removals if it has not been made yet, else ``""``."""
-    announcement_note = os.path.join(where.state, ANNOUNCEMENT_DUE_FILE)
+    announcement_note = os.path.join(where.state, ANNOUNCEMENT_DUE_MARKER_FILE)
     if not os.path.lexists(announcement_note):
         return ""
     oversize_sessions = []
-    for each, _, by_age in find_due_sessions(where):
-        if not by_age:
+    for each, _, is_too_old in find_due_sessions(where):
+        if not is_too_old:
             oversize_sessions.append(each)
     with contextlib.suppress(OSError):
         removal.remove_permanently(announcement_note, where.state)
@@ -309,10 +318,11 @@ def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Wher
 
 
 def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set[str]:
-    """Record when each session became due for archiving. Return the ids of those due for a day.
+    """Record when sessions became due for removal. Return the ids of those due for long enough.
 
-    ``now`` is in seconds since the epoch. Only the first ``MAX_DUE_SESSIONS`` sessions are
-    recorded. Sessions that are no longer due are removed from the record.
+    These have been due for at least ``MIN_SECONDS_BETWEEN_POLICY_RUNS`` seconds. ``now`` is in
+    seconds since the epoch. Only the first ``MAX_DUE_SESSIONS`` sessions are recorded. Sessions that
+    are no longer due are removed from the record.
     """
     row = _read_policy(where)
     since = row.get("since")
@@ -330,7 +340,7 @@ def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set
     return {
         session_id
         for session_id, first_due_time in due_since.items()
-        if now - first_due_time >= MIN_SECONDS_BETWEEN_RUNS
+        if now - first_due_time >= MIN_SECONDS_BETWEEN_POLICY_RUNS
     }
 
 
@@ -357,7 +367,7 @@ def _read_policy(where: Where) -> dict[str, object]:
 
 
 def _write_policy(
-    where: Where, since: Mapping[str, object], removed_sessions: Sequence[RemovedSession]
+    where: Where, due_since: Mapping[str, object], removed_sessions: Sequence[RemovedSession]
 ) -> None:
     """Record when sessions became due, and which sessions were removed.
 
@@ -372,7 +382,7 @@ def _write_policy(
     _write_policy_fields(
         where,
         {
-            "since": since,
+            "since": due_since,
             "went": [list(each) for each in removed_sessions[-MAX_REMOVED_SESSIONS:]],
             **instants,
         },
@@ -380,7 +390,10 @@ def _write_policy(
 
 
 def _record_policy_times(where: Where, **instants: int) -> None:
-    """Record the time of the announcement or of the last removal from a vault that is too large."""
+    """Record when removals were announced (``announced``) or last made (``shrunk``).
+
+    Only removals because of the vault's size count. The times are in seconds since the epoch.
+    """
     _write_policy_fields(where, {"since": {}, "went": [], **_read_policy(where), **instants})
 
 

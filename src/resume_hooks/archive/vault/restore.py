@@ -54,7 +54,7 @@ from resume_hooks.system.text import format_count, plain_line, replace_surrogate
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import set_session_id
 
-MIN_DAYS_LEFT = 7
+MIN_DAYS_UNTIL_DELETION = 7
 """The minimum number of days before the client may delete a restored session because of its age."""
 
 AGE_WARNING = (
@@ -112,18 +112,18 @@ def plan_restore(archived: ArchivedSession, where: Where) -> RestorePlan:
     folder, or if a deleted session's path is taken by another file.
     """
     if not archived.deleted_at:
-        return _plan_from_vault(archived, where)
+        return _plan_restore_from_vault(archived, where)
     try:
-        return _plan_from_trash(archived, where)
+        return _plan_restore_from_trash(archived, where)
     except (SessionNotFound, WriteFailed):
         current_entry = trash.read_trash_entry(archived.folder, where)
         if current_entry is None or current_entry == archived:
             raise
         # Another command has packed the session since the caller looked it up.
-        return _plan_from_trash(current_entry, where)
+        return _plan_restore_from_trash(current_entry, where)
 
 
-def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
+def _plan_restore_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
     """Plan a restore from the vault.
 
     If another session has taken the original path or the id, the restored session gets a new id.
@@ -150,7 +150,7 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
         _require_real_folder(folder, folder)
         parts = (*archived.parts[1:], archived.transcript)
         source_folder = os.path.dirname(source)
-        files, differences = _select_files(
+        files, differences = _select_files_to_restore(
             archived, parts, session_id, folder, source_folder, where
         )
     except OSError as error:
@@ -182,14 +182,14 @@ def _derive_session_id(archived: ArchivedSession) -> str:
     return str(uuid.UUID(bytes=digest_of_content[:16], version=4))
 
 
-def _plan_from_trash(entry: ArchivedSession, where: Where) -> RestorePlan:
+def _plan_restore_from_trash(entry: ArchivedSession, where: Where) -> RestorePlan:
     """Plan a restore from the trash. Only missing files are restored."""
     client_path = path_in_config_home(entry.place, where)
     notes = _make_age_warnings(entry, where)
     try:
         folder, parts = os.path.dirname(client_path), (*entry.parts[1:], entry.transcript)
         source_folder = _find_source_folder(entry, where)
-        files, differences = _select_files(
+        files, differences = _select_files_to_restore(
             entry, parts, entry.session_id, folder, source_folder, where
         )
         files, warnings = _select_files_in_trash(files, entry)
@@ -257,11 +257,12 @@ def _make_age_warnings(archived: ArchivedSession, where: Where) -> list[str]:
     if days is None:
         return []
     written_time = archived.transcript.mtime_ns / 1e9
-    if written_time >= _oldest_allowed_time(archived.cwd, where):
+    if written_time >= _find_earliest_allowed_time(archived.cwd, where):
         return []
     return [
         AGE_WARNING.format(
-            kept=format_count(days, "day"), left=format_count(_choose_min_days_left(days), "day")
+            kept=format_count(days, "day"),
+            left=format_count(_choose_min_days_until_deletion(days), "day"),
         )
     ]
 
@@ -292,7 +293,7 @@ def restore_session(plan: RestorePlan, where: Where) -> RestorePlan:
 
 def _make_gone_error(plan: RestorePlan) -> SessionNotFound:
     if os.path.lexists(plan.target_path):
-        remedy = f"{plan.target_path} is in its place."
+        remedy = f"The session is in its place again: {plan.target_path}"
     else:
         remedy = "The session is not at its original path either: was the trash emptied?"
     return SessionNotFound(
@@ -301,12 +302,14 @@ def _make_gone_error(plan: RestorePlan) -> SessionNotFound:
     )
 
 
-def restore_files_with_id(entry: ArchivedSession, where: Where) -> None:
+def restore_files_stored_by_id(entry: ArchivedSession, where: Where) -> None:
     """Restore the files that a deleted session shares with a copy of it in another project.
 
     These are the file backups and tasks, which are stored under the session's id. They must be
-    restored before the entry is removed from the trash. Existing files are kept. Raises
-    SessionNotFound if the entry cannot be read, WriteFailed and PathTaken.
+    restored before the entry is removed from the trash. Existing files are kept.
+
+    Raises SessionNotFound if the entry cannot be read, WriteFailed if a file cannot be written, and
+    PathTaken if a folder's path is taken by a link or a file.
     """
     if find_session(entry.session_id, where) is not None:
         path = path_in_config_home(entry.place, where)
@@ -316,7 +319,7 @@ def restore_files_with_id(entry: ArchivedSession, where: Where) -> None:
                 shared_parts.append(part)
         source_folder = _find_source_folder(entry, where) if shared_parts else ""
         folder = os.path.dirname(path)
-        files, _ = _select_files(
+        files, _ = _select_files_to_restore(
             entry, shared_parts, entry.session_id, folder, source_folder, where
         )
         _restore_planned_files(RestorePlan(entry, entry.session_id, path, tuple(files), ()), where)
@@ -325,7 +328,7 @@ def restore_files_with_id(entry: ArchivedSession, where: Where) -> None:
 def _restore_planned_files(plan: RestorePlan, where: Where) -> RestorePlan:
     """Write all files of a plan. For a deleted session, the caller must have locked the trash."""
     archived, folder = plan.archived_session, os.path.dirname(plan.target_path)
-    oldest_time = _oldest_allowed_time(archived.cwd, where)
+    earliest_time = _find_earliest_allowed_time(archived.cwd, where)
     targets = []
     for part in archived.parts:
         target = _build_target_path(part, archived.session_id, plan.session_id, folder, where)
@@ -334,10 +337,10 @@ def _restore_planned_files(plan: RestorePlan, where: Where) -> RestorePlan:
         remove_stale_temporaries(target_folder)
     if archived.deleted_at:
         for target in targets:
-            _advance_file_time(target, oldest_time)
+            _advance_file_time(target, earliest_time)
     for file in plan.files:
         try:
-            _restore_file(file, plan, oldest_time, where)
+            _restore_file(file, plan, earliest_time, where)
         except OSError as error:
             raise _make_restore_error(error, file, plan) from error
     changed_folders = set()
@@ -350,26 +353,28 @@ def _restore_planned_files(plan: RestorePlan, where: Where) -> RestorePlan:
     return plan
 
 
-def _restore_file(file: RestoredFile, plan: RestorePlan, oldest_time: float, where: Where) -> None:
-    """Write one file to its target path, with a time that is not earlier than ``oldest_time``.
+def _restore_file(
+    file: RestoredFile, plan: RestorePlan, earliest_time: float, where: Where
+) -> None:
+    """Write one file to its target path, with a time that is not earlier than ``earliest_time``.
 
     Raises OSError, CheckFailed and PathTaken.
     """
     folder = os.path.dirname(file.target_path)
-    oldest_ns = int(oldest_time * 1e9)
+    earliest_time_ns = int(earliest_time * 1e9)
     make_private_folder(folder, where)
     if is_empty_file(file.target_path):
         removal.remove_file(file.target_path, folder, follow_root=True)
     if not file.archived_file.where:
-        _advance_file_time(file.source_path, oldest_time)
+        _advance_file_time(file.source_path, earliest_time)
         link_or_copy(file.source_path, file.target_path)
     elif file.archived_file.is_link:
         os.symlink(os.readlink(file.source_path), file.target_path)
-        new_mtime_ns = max(file.archived_file.mtime_ns, oldest_ns)
+        new_mtime_ns = max(file.archived_file.mtime_ns, earliest_time_ns)
         os.utime(file.target_path, ns=(new_mtime_ns, new_mtime_ns), follow_symlinks=False)
     else:
         is_renamed = plan.session_id != plan.archived_session.session_id
-        _write_file(file, plan.session_id if is_renamed else "", oldest_ns)
+        _write_file(file, plan.session_id if is_renamed else "", earliest_time_ns)
 
 
 def _make_restore_error(error: OSError, file: RestoredFile, plan: RestorePlan) -> WriteFailed:
@@ -393,23 +398,23 @@ def _make_restore_error(error: OSError, file: RestoredFile, plan: RestorePlan) -
     return WriteFailed(message, f"Nothing is lost. After fixing the cause, {retry_command}")
 
 
-def _advance_file_time(path: str, oldest_time: float) -> None:
-    """If a file's modification time is earlier than ``oldest_time``, set it to ``oldest_time``.
+def _advance_file_time(path: str, earliest_time: float) -> None:
+    """If a file's modification time is earlier than ``earliest_time``, set it to ``earliest_time``.
 
     With an earlier time, the client might soon delete the file because of its age.
     """
     with contextlib.suppress(FileNotFoundError):
         status = os.lstat(path)
-        if status.st_mtime < oldest_time:
-            os.utime(path, (status.st_atime, oldest_time), follow_symlinks=False)
+        if status.st_mtime < earliest_time:
+            os.utime(path, (status.st_atime, earliest_time), follow_symlinks=False)
 
 
-def _write_file(file: RestoredFile, new_id: str, oldest_time_ns: int) -> None:
+def _write_file(file: RestoredFile, new_id: str, earliest_time_ns: int) -> None:
     """Write one file, read it back and compare it.
 
     If ``new_id`` is given, it replaces the session's id in the lines of a transcript. The content
     is first written under a temporary name. The file gets its mode and its time before it is
-    renamed. The time is not earlier than ``oldest_time_ns``.
+    renamed. The time is not earlier than ``earliest_time_ns``.
     """
     new_digest, old_digest = hashlib.sha256(), hashlib.sha256()
     content = hash_and_yield(
@@ -422,26 +427,31 @@ def _write_file(file: RestoredFile, new_id: str, oldest_time_ns: int) -> None:
             for body in [line.rstrip(b"\r\n")]
         )
 
-    def check_file(temporary: str) -> None:
+    def check_written_file(temporary_path: str) -> None:
         if old_digest.hexdigest() != file.archived_file.sha256:
             raise CheckFailed(
                 f"{file.source_path} has changed since it was stored: its hash differs",
                 "No part of the file was written.",
             )
-        if sha256_of_file(temporary, os.path.getsize(temporary)) != new_digest.hexdigest():
+        if (
+            sha256_of_file(temporary_path, os.path.getsize(temporary_path))
+            != new_digest.hexdigest()
+        ):
             raise CheckFailed(
                 f"{file.target_path} differs from what was written",
                 "No part of the file was left there.",
             )
-        os.chmod(temporary, file.archived_file.mode & 0o777)
-        os.utime(temporary, ns=(time.time_ns(), max(file.archived_file.mtime_ns, oldest_time_ns)))
+        os.chmod(temporary_path, file.archived_file.mode & 0o777)
+        os.utime(
+            temporary_path, ns=(time.time_ns(), max(file.archived_file.mtime_ns, earliest_time_ns))
+        )
 
-    create_session(file.target_path, hash_and_yield(content, new_digest), check_file)
+    create_session(file.target_path, hash_and_yield(content, new_digest), check_written_file)
 
 
-def _select_files(
+def _select_files_to_restore(
     archived: ArchivedSession,
-    parts: Iterable[ArchivedFile],
+    archived_files: Iterable[ArchivedFile],
     session_id: str,
     folder: str,
     source_folder: str,
@@ -453,7 +463,7 @@ def _select_files(
     project folder.
     """
     files, differences = [], []
-    for part in parts:
+    for part in archived_files:
         is_transcript = part is archived.transcript
         path = _build_target_path(part, archived.session_id, session_id, folder, where)
         file = RestoredFile(
@@ -481,9 +491,10 @@ def _select_files(
 
 
 def _require_same_content(file: RestoredFile, entry: ArchivedSession) -> None:
-    """Raise PathTaken if the file at the target path of ``file`` has a different content.
+    """Raise PathTaken if the file at the target path of ``file`` has different content.
 
-    After a killed deletion, the client may have appended to that file. This is not an error.
+    If the deletion was interrupted, the client may have appended to that file since then. This is
+    not an error.
     """
     if os.path.lexists(file.source_path) and not has_same_bytes(file.source_path, file.target_path):
         if not entry.complete and not file.archived_file.is_link:
@@ -501,14 +512,14 @@ def _require_same_content(file: RestoredFile, entry: ArchivedSession) -> None:
 
 
 def _build_target_path(
-    part: ArchivedFile, old_id: str, new_id: str, folder: str, where: Where
+    archived_file: ArchivedFile, old_id: str, new_id: str, folder: str, where: Where
 ) -> str:
     """Return the path to which a file is restored.
 
     The path contains the new id in place of the old id. If the ids differ, a sub-agent's file that
     was next to the transcript is moved to the new session's folder.
     """
-    first, _, rest = part.place.partition("/")
+    first, _, rest = archived_file.place.partition("/")
     steps = rest.split("/")
     if first in FOLDERS_WITH_ID_SUBFOLDERS:
         return path_in_config_home("/".join([first, new_id, *steps[1:]]), where)
@@ -522,30 +533,30 @@ def _build_target_path(
     return os.path.join(folder, *steps_in_project)
 
 
-def _require_real_folder(folder: str, top: str) -> None:
-    """Raise PathTaken if ``folder`` or a parent of it, up to ``top``, is a link or not a folder."""
+def _require_real_folder(folder: str, topmost_folder: str) -> None:
+    """Raise PathTaken if ``folder`` or a parent of it, up to ``topmost_folder``, is a link or not a folder."""
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
         raise PathTaken(
             f"{folder} is a symbolic link, or not a folder", "Move it away, then try again."
         )
-    if folder != top:
-        _require_real_folder(os.path.dirname(folder), top)
+    if folder != topmost_folder:
+        _require_real_folder(os.path.dirname(folder), topmost_folder)
 
 
-def _choose_min_days_left(retention_days: int) -> int:
+def _choose_min_days_until_deletion(retention_days: int) -> int:
     """Return the minimum number of days that a restored session has before the client deletes it.
 
     ``retention_days`` is the number of days for which the client keeps a session.
     """
-    return min(MIN_DAYS_LEFT, (retention_days + 1) // 2)
+    return min(MIN_DAYS_UNTIL_DELETION, (retention_days + 1) // 2)
 
 
-def _oldest_allowed_time(cwd: str, where: Where) -> float:
-    """Return the oldest time that a restored file may have, in seconds since the epoch.
+def _find_earliest_allowed_time(cwd: str, where: Where) -> float:
+    """Return the earliest time that a restored file may have, in seconds since the epoch.
 
     Return 0 if the client never deletes sessions.
     """
     retention = read_retention_days(cwd, where)
     if retention is None:
         return 0.0
-    return time.time() - (retention - _choose_min_days_left(retention)) * DAY
+    return time.time() - (retention - _choose_min_days_until_deletion(retention)) * DAY

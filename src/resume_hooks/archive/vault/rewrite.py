@@ -102,7 +102,9 @@ class _CountingChange:
         self._change_line = change_line
         self._change_whole_text = change_whole_text
 
-    def change_content(self, part: ArchivedFile, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    def change_content(
+        self, archived_file: ArchivedFile, chunks: Iterator[bytes]
+    ) -> Iterator[bytes]:
         """Yield the changed content of one file."""
         first_chunk = next(chunks, b"")
         if b"\0" in first_chunk[:BINARY_CHECK_BYTES]:
@@ -111,8 +113,8 @@ class _CountingChange:
             return
         if (
             self._change_whole_text
-            and not part.place.endswith(".jsonl")
-            and part.size <= MAX_WHOLE_TEXT_BYTES
+            and not archived_file.place.endswith(".jsonl")
+            and archived_file.size <= MAX_WHOLE_TEXT_BYTES
         ):
             old_content = b"".join([first_chunk, *chunks])
             new_content = self._change_whole_text(old_content)

@@ -115,7 +115,7 @@ def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
                 yield entry
                 continue
             gone = folder != path and (
-                folder.endswith(REMOVED_SUFFIX) or former_trash_format.has_moved_no_files(folder)
+                folder.endswith(REMOVED_SUFFIX) or former_trash_format.has_no_moved_files(folder)
             )
             sizes = list(list_file_sizes(folder))
             if gone or sizes:
@@ -134,10 +134,10 @@ def stat_and_hash_trashed_files(entry: ArchivedSession) -> ArchivedSession:
     )
 
 
-def _stat_and_hash_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
-    trashed_path = stored_path(entry.folder, part)
+def _stat_and_hash_file(entry: ArchivedSession, archived_file: ArchivedFile) -> ArchivedFile:
+    trashed_path = stored_path(entry.folder, archived_file)
     status, sha256 = os.lstat(trashed_path), hash_file(trashed_path)
-    return part._replace(
+    return archived_file._replace(
         size=status.st_size, seen=status.st_size, mtime_ns=status.st_mtime_ns, sha256=sha256
     )
 

@@ -107,14 +107,14 @@ def _choose_by_number(sessions: Iterator[ListEntry], typed_text: str) -> ListedS
     return rows[ask_question("Which session?", answers)]
 
 
-def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSession:
+def _fork_before_compaction(row: ListedSession, shown_message: str) -> str | ListedSession:
     """Fork the chosen session before its last compaction when the user presses Ctrl+B for the second time.
 
     Return the new session. After the first Ctrl+B, return a message that asks the user to press
-    Ctrl+B again. If the fork is not possible, return a message with the reason. ``message`` is the
-    message that the screen shows now.
+    Ctrl+B again. If the fork is not possible, return a message with the reason. ``shown_message``
+    is the message that the screen shows now.
     """
-    if message != FORK_CONFIRMATION_HINT:
+    if shown_message != FORK_CONFIRMATION_HINT:
         if was_compacted(row.path):
             return FORK_CONFIRMATION_HINT
         return "The session has no compaction to undo."

@@ -66,7 +66,7 @@ ESCAPE_WAIT_SECONDS = 0.1
 ENDING_SIGNALS = signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)
 PAGE_KEY_LINES = 10  # the number of lines by which a page key moves the selection
 MAX_MOVE_LINES = 10**9
-KEY_MOVES = {
+LINES_MOVED_BY_KEY = {
     "up": -1, "c-p": -1, "down": 1, "c-n": 1,
     "pageup": -PAGE_KEY_LINES, "pagedown": PAGE_KEY_LINES, "home": -MAX_MOVE_LINES, "end": MAX_MOVE_LINES,
 }  # fmt: skip
@@ -250,7 +250,7 @@ class Chooser:
 
     def _make_key_bindings(self, key_actions: Mapping[str, KeyAction]) -> KeyBindings:
         keys = KeyBindings()
-        for name, lines in KEY_MOVES.items():
+        for name, lines in LINES_MOVED_BY_KEY.items():
             keys.add(name)(lambda _event, lines=lines: self._move_selection(lines))
         # An eager binding acts on Esc without waiting for a longer sequence. ``sequences`` has
         # already dropped the sequences that begin with Esc.

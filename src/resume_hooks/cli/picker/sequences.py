@@ -62,8 +62,8 @@ class KeyParser(Vt100Parser):
                 super().feed("\x1b")
                 super().flush()
             else:
-                # prompt_toolkit maps sequences without a meaning to Escape. Like unknown sequences,
-                # these are dropped.
+                # For a sequence that means nothing, prompt_toolkit returns Keys.Escape. Such a
+                # sequence is dropped, and so is an unknown one.
                 key = ANSI_SEQUENCES.get(sequence[0], Keys.Escape)
                 if (key[0] if isinstance(key, tuple) else key) is not Keys.Escape:
                     super().feed(sequence[0])

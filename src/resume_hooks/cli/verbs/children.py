@@ -42,7 +42,9 @@ class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_s
         metavar="SIZE",
         help="The size of the handoff: 1k to 48k tokens, or all. The default is the setting handoff_size.",
     )
-    show: bool = flag("--print", help="Print the opening of the new session; write nothing.")
+    print_opening: bool = flag(
+        "--print", help="Print the opening of the new session; write nothing."
+    )
     full: bool = flag(help="With --print: print the whole digest, without a size limit.")
     edit: bool = flag(
         help="Edit the digest in your editor first; an empty text cancels the handoff."

@@ -46,7 +46,7 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     """Print records of a session: one by its reference REF, <session>:<record>, or several of SESSION.
 
     <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> is a
-    line number, counted from 0, a uuid, or @ and the byte at which its line begins: pages print such ids.
+    line number (counted from 0), a uuid, or @ followed by the byte offset of its line, as in --page.
     For trimmed contents the original is printed. A sub-agent is <session>/agent-<id>. If a text is
     too long, the output names the command that prints the rest. --max-chars limits the whole
     output. For a single record it limits the record's text, and the last line names the command

@@ -52,7 +52,9 @@ class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_ses
     must_fork: bool = flag(
         "--fork", help="Fork the session and continue in the fork, like --way fork."
     )
-    whole: bool = flag("--table", help="Also show a table with estimates for all ways to continue.")
+    with_table: bool = flag(
+        "--table", help="Also show a table with estimates for all ways to continue."
+    )
     copy: bool = flag(help="Copy the command instead of starting the client.")
     print_only: bool = flag("--print", help="Print the command instead of starting the client.")
 

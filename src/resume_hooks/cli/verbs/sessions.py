@@ -60,7 +60,7 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
     helpers: bool = flag(help="Also list headless runs with a single question.")
     archived: bool = flag(help="List the sessions that only the vault still has.")
     expiring: bool = flag(
-        help="List only sessions that the client may delete within seven days, the earliest first."
+        help="List only sessions that the client may delete within seven days, in the order of deletion."
     )
     agent: str = AGENT_OPTION
     part_options: Any = PART_OPTIONS
@@ -113,9 +113,9 @@ class RenameOptions(VerbOptions, function="resume_hooks.cli.info:rename_session"
     """Give SESSION the title TITLE, or a tag.
 
     This appends a record to the session's file, as Claude Code's own /rename does. The file's
-    modification time stays the same. The title then names the session in these verbs, in the client's picker, and in
-    /resume TITLE. Titles stay unique within a project. A session has one tag, and several sessions
-    may share it.
+    modification time stays the same. Every verb, the client's picker and /resume TITLE then find
+    the session by its title. Titles stay unique within a project. A session has one tag, and
+    several sessions may share it.
 
     \b
     Examples:

@@ -172,7 +172,7 @@ def remove_scrub_leftovers(where: Where) -> None:
         with contextlib.suppress(OSError):
             removal.remove_empty_folder(folder, where.state)
     claims.remove_sidecars_of_killed_commands(where)
-    commit.remove_leftovers(where)
+    commit.remove_leftover_files(where)
     for archived in (*manifest.list_archived(where), *list_deleted(where)):
         with (
             contextlib.suppress(ResumeHooksError),

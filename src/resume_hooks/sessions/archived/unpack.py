@@ -188,7 +188,7 @@ def _unpack_current_state(archived: ArchivedSession, where: Where) -> str:
 def _unpack_all_files(archived: ArchivedSession, where: Where) -> str:
     if not archived.deleted_at and (link := find_archive_link(archived.session_id, where)):
         raise SessionNotFound(
-            f"{link} is a symbolic link, so it was not read", "Put a folder in its place."
+            f"{link} is a symbolic link, so it was not read", "Replace the link with a folder."
         )
     session_folder = os.path.join(unpacked_folder(where), archived.session_id)
     folder = os.path.join(session_folder, _state_folder_name(archived))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 
 from resume_hooks.cli.child import (
-    checks_text,
+    check_results_text,
     print_child,
     refuse_start_in_other_folder,
     refuse_start_without_client,
@@ -165,7 +165,7 @@ def _format_import(outcome: ImportOutcome) -> str:
     facts += [
         ("took over", extent),
         ("tokens", f"about {receipt.tokens_after:,}"),
-        ("checks", checks_text(receipt)),
+        ("checks", check_results_text(receipt)),
         ("note", UNVERIFIED_NOTE),
     ]
     if receipt.written:
