@@ -142,7 +142,7 @@ def pack(source: Path, target: Path) -> None:
     with PackWriter(str(target.parent), target.name) as writer, source.open("rb") as stream:
         draft = ArchivedFile(source.name, 0, "", 0, 0o600, "", 0, 0)
         writer.add_file(draft, iter(lambda: stream.read(CHUNK_BYTES), b""))
-        writer.finish()
+        writer.finish_pack()
 
 
 def median_ms(way: Callable[[Path, Path], None], source: Path, folder: Path) -> float:

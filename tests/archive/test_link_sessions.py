@@ -576,7 +576,7 @@ def test_existing_links_stay_if_no_more_can_be_made(
     held_now = link_counts(config_home)
     Path(found.path).unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(link_sessions, "reason_not_to_link", lambda _: "no links are made here")
+        patch.setattr(link_sessions, "find_reason_not_to_link", lambda _: "no links are made here")
         check_links(config_home)
         assert link_counts(config_home).keys() == held_now.keys()
     check_links(config_home)

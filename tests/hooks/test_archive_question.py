@@ -202,7 +202,7 @@ def test_a_policy_prevents_archiving_and_the_question(
 def test_an_answer_cancels_the_archive_notice(client_that_can_ask: ConfigHome) -> None:
     """Once the user has answered the question, the separate notice about archiving is not shown."""
     assert permission.make_first_archive_notice(client_that_can_ask.where) == ""
-    assert permission.is_notice_due(client_that_can_ask.where)
+    assert permission.is_archiving_notice_due(client_that_can_ask.where)
     set_vault(client_that_can_ask, "on")
     assert settings.load_settings(client_that_can_ask.where)["vault"] == ("20G", "file")
-    assert not permission.is_notice_due(client_that_can_ask.where)
+    assert not permission.is_archiving_notice_due(client_that_can_ask.where)

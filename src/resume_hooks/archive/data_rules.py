@@ -17,7 +17,7 @@ from resume_hooks.storage import removal, state_file
 
 # Maximum number of stored rules, and maximum number of characters in a rule.
 MAX_RULES, MAX_RULE_CHARACTERS = 20, 40
-RULES_FILE = "data-rules.json"
+DATA_RULES_FILE = "data-rules.json"
 
 
 def store_data_rules(reported_rules: object, where: Where) -> None:
@@ -30,7 +30,7 @@ def store_data_rules(reported_rules: object, where: Where) -> None:
     rules = [rule for rule in reported_rules if isinstance(rule, str) and rule.isprintable()][
         :MAX_RULES
     ]
-    path = os.path.join(where.state, RULES_FILE)
+    path = os.path.join(where.state, DATA_RULES_FILE)
     if rules and rules != list(read_data_rules(where)):
         state_file.replace_state_file(
             path,
@@ -44,13 +44,13 @@ def store_data_rules(reported_rules: object, where: Where) -> None:
 
 def read_data_rules(where: Where) -> tuple[str, ...]:
     """Return the rules that the client last reported."""
-    rules = read_json_object(os.path.join(where.state, RULES_FILE)).get("rules")
+    rules = read_json_object(os.path.join(where.state, DATA_RULES_FILE)).get("rules")
     if isinstance(rules, list):
         return tuple(rule for rule in rules if isinstance(rule, str))
     return ()
 
 
-def reason_not_to_copy(where: Where) -> str:
+def find_reason_not_to_copy(where: Where) -> str:
     """Return why copies may not be made, as the end of a sentence, or ``""`` if they may be made."""
     rules = ", ".join(read_data_rules(where))
     if rules:

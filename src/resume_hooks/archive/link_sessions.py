@@ -59,7 +59,7 @@ MAX_ARCHIVE_SECONDS = 2.0
 """After about this number of seconds, a verb does not start to archive another session."""
 
 
-def reason_not_to_link(where: Where) -> str:
+def find_reason_not_to_link(where: Where) -> str:
     """Return why sessions cannot be linked, as the end of a sentence, or ``""`` if they can."""
     if os.name == "nt":
         return "no links are made on Windows"
@@ -125,7 +125,7 @@ def _are_links_allowed(where: Where) -> bool:
         and is_private_folder(links_folder(where), where)
     ):
         removal.remove_permanently(links_folder(where), where.state)
-    return is_allowed and not reason_not_to_link(where)
+    return is_allowed and not find_reason_not_to_link(where)
 
 
 class _ProjectArchiver:
@@ -298,7 +298,7 @@ class _ProjectArchiver:
             pass  # The loop links the files that the client still has, so that they are archived too.
         try:
             old_status = os.lstat(link)
-            archived = self._archiver.archive(link)
+            archived = self._archiver.archive_path(link)
             new_status = os.lstat(link)
         except (ResumeHooksError, OSError):
             return False  # The link stays, so that the next check can try again.

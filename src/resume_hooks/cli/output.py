@@ -38,7 +38,7 @@ COMPLETION_VARIABLE = "_RESUME_HOOKS_COMPLETE"
 # the default maximum number of characters of a text answer, about 2,000 tokens for a model
 DEFAULT_MAX_CHARACTERS = 8_000
 SCHEMA_VERSION = 1
-DUMB_TERMINAL = "dumb"  # the value of TERM for a terminal without escape sequences
+DUMB_TERMINAL_TYPE = "dumb"  # the value of TERM for a terminal without escape sequences
 # JSON does not escape these characters, but terminals execute or hide them.
 _UNESCAPED_CONTROL_PATTERN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -226,7 +226,7 @@ def find_colour_preference(environ: Mapping[str, str]) -> bool | None:
     ):
         return True
     is_colour_off = (
-        environ.get("TERM") == DUMB_TERMINAL
+        environ.get("TERM") == DUMB_TERMINAL_TYPE
         or environ.get("CLICOLOR") == "0"
         or environ.get("FORCE_COLOR") == "0"
     )

@@ -56,11 +56,10 @@ def passages_text(
             )
         )
 
-    def describe_gap_between_runs(first_run: int, last_run: int) -> str:
-        start = sum(len(run) for run in passage_runs[:first_run])
-        return describe_gap(
-            start, start + sum(len(run) for run in passage_runs[first_run : last_run + 1]) - 1
-        )
+    def describe_gap_between_runs(first_run_index: int, last_run_index: int) -> str:
+        start = sum(len(run) for run in passage_runs[:first_run_index])
+        omitted_runs = passage_runs[first_run_index : last_run_index + 1]
+        return describe_gap(start, start + sum(len(run) for run in omitted_runs) - 1)
 
     return fit_pieces(
         format_first_output_line("read", heading),
@@ -70,13 +69,15 @@ def passages_text(
     )
 
 
-def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
-    reference = names.make_reference(run[0].entry.record_part)
-    kinds = ", ".join(dict.fromkeys(passage.speaker.removeprefix("attachment ") for passage in run))
-    size = sum(passage.character_count for passage in run)
-    end_text = f" to {run[-1].entry.record_part}" if len(run) > 1 else ""
+def _make_text_piece(passage_run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
+    reference = names.make_reference(passage_run[0].entry.record_part)
+    kinds = ", ".join(
+        dict.fromkeys(passage.speaker.removeprefix("attachment ") for passage in passage_run)
+    )
+    size = sum(passage.character_count for passage in passage_run)
+    end_text = f" to {passage_run[-1].entry.record_part}" if len(passage_run) > 1 else ""
     description = collapse_line(plain_line(f"added by the client: {kinds}"), 160)
-    command = format_read_command(reference, run[0].character_count)
+    command = format_read_command(reference, passage_run[0].character_count)
     return TextPiece(
         f"{reference}{end_text} · {description} · {format_count(size, 'character')}: {command}",
         "",

@@ -109,7 +109,7 @@ def replace_process_with_client(start: ClientStart) -> NoReturn:
         )
     sys.stdout.flush()
     try:
-        with _restore_pipe_signal():
+        with _restore_default_pipe_signal():
             programs.replace_process(
                 path,
                 arguments,
@@ -124,7 +124,7 @@ def replace_process_with_client(start: ClientStart) -> NoReturn:
 
 
 @contextlib.contextmanager
-def _restore_pipe_signal() -> Iterator[None]:
+def _restore_default_pipe_signal() -> Iterator[None]:
     """Restore the default action for SIGPIPE in the with block.
 
     Python ignores SIGPIPE. Without this function, a program that replaces this process would ignore

@@ -109,13 +109,13 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
 
     notes = []
     if is_confirmed:
-        notes += _notes_on_archived_copies([entry], options.where)
+        notes += _list_notes_on_archived_copies([entry], options.where)
         for notes_after_delete in seam.find_answers(questions.notes_after_delete):
             notes += notes_after_delete(entry.session_id, options.where)
     options.print_answer(data, describe_deletion_policy, notes)
 
 
-def _notes_on_archived_copies(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
+def _list_notes_on_archived_copies(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
     archived_entries = (entry for entry in entries if find_archived(entry.session_id, where))
     return [
         VAULT_COPY_NOTE.format(
@@ -169,7 +169,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
             f"not removed: restore the sessions first. {shell_command('restore --list')}"
         )
     if is_confirmed:
-        notes += _notes_on_archived_copies(removed_sessions, options.where)
+        notes += _list_notes_on_archived_copies(removed_sessions, options.where)
     options.print_answer(data | {"written": is_confirmed}, format_removal, notes)
 
 

@@ -126,7 +126,7 @@ def claim_vault_announcement(event: dict[str, Any], where: Where) -> str:
     The user sees the announcement only once, and never if the setting ``vault`` was set. Raise
     OSError if the state folder can't be read or written.
     """
-    if not permission.is_notice_due(where):
+    if not permission.is_archiving_notice_due(where):
         return ""
     folder = client_start_folder(event)
     has_sessions_to_copy = (

@@ -631,7 +631,7 @@ def _check_vault(_: str) -> Finding:
             "Ancestors of existing sessions stay. Raise the limit: resume-hooks config vault 40G"
         )
         return note_finding(f"{sizes_text}, more than the setting vault allows", remedy, "full")
-    if reason := link_sessions.reason_not_to_link(Where()):
+    if reason := link_sessions.find_reason_not_to_link(Where()):
         return note_finding(
             f"{sizes_text}; no link protects them from an early deletion: {reason}", code="unheld"
         )

@@ -16,7 +16,7 @@ from resume_hooks.archive.retention import pending
 from resume_hooks.archive.vault.permission import (
     MAX_QUICK_ARCHIVE_BYTES,
     check_archiving_allowed,
-    is_notice_due,
+    is_archiving_notice_due,
     must_copies_wait,
 )
 from resume_hooks.errors import ResumeHooksError
@@ -108,7 +108,7 @@ def archive_pending_sessions(where: Where, is_time_up: Callable[[], bool]) -> in
             remaining_count += 1
             continue
         try:
-            if session is None or archiver.archive(session.path):
+            if session is None or archiver.archive_path(session.path):
                 pending.remove_pending_session(session_id, where)
         except ResumeHooksError:
             remaining_count += 1
@@ -121,7 +121,7 @@ def archive_parents(where: Where, start_time: float, is_time_up: Callable[[], bo
     No hook reports the client's own forks, so their parents are found in this way. ``start_time``
     is in seconds since the epoch. Return whether all of these sessions were checked.
     """
-    if is_notice_due(where):
+    if is_archiving_notice_due(where):
         return False
     lineage_finder, archiver, checked_paths = (
         LineageFinder(where),
@@ -144,7 +144,7 @@ def archive_parents(where: Where, start_time: float, is_time_up: Callable[[], bo
                 and path not in checked_paths
                 and (session := find_unarchived_session(path, where))
             ):
-                archiver.archive(session.path)
+                archiver.archive_path(session.path)
             checked_paths.add(path or "")
     return True
 

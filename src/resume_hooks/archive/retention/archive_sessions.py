@@ -130,7 +130,7 @@ class BackgroundArchiver:
         self._where = where
         self._client_files = ClientFiles(where)
 
-    def archive(self, path: str) -> bool:
+    def archive_path(self, path: str) -> bool:
         """Archive the session at a path. Return False if it is locked or was deleted.
 
         Raises ResumeHooksError for any other failure.

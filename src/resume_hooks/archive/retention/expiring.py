@@ -170,7 +170,7 @@ def _archive_due_sessions(
             remaining_count += 1
             continue
         try:
-            archived_count += archiver.archive(expiring.session.path)
+            archived_count += archiver.archive_path(expiring.session.path)
         except ResumeHooksError:
             failed_count += 1
     return _SessionCounts(archived_count, failed_count, remaining_count)

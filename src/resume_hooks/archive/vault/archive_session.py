@@ -73,7 +73,7 @@ class ClientFiles:
         self._where = where
         self._subagents_by_folder: dict[str, dict[str, list[str]]] = {}
 
-    def find_files(
+    def find_files_and_problems(
         self, session: SessionFile, *, for_deletion: bool = False
     ) -> tuple[list[ClientFile], list[str]]:
         """Return the files of a session, and a sentence about each file that cannot be archived.
@@ -197,7 +197,7 @@ def archive_session(
         with commit.lock_archived(session.session_id, where, max_wait_seconds):
             old_copy, (sources, failures) = (
                 find_archived(session.session_id, where),
-                client_files.find_files(session),
+                client_files.find_files_and_problems(session),
             )
             folder = archive_folder(session.session_id, where)
             new_manifest = describe_session(session, where)._replace(
@@ -225,7 +225,7 @@ def is_archive_current(
 ) -> bool:
     """Check whether the archived copy of a session is up to date. Return False if that is unknown."""
     try:
-        sources, failures = client_files.find_files(session)
+        sources, failures = client_files.find_files_and_problems(session)
     except OSError:
         return False
     transcript = sources[0]
@@ -367,7 +367,7 @@ def _write_pack(
                 copied_files = pack.copy_files(to_copy)
             except OSError as error:
                 raise _OldPackUnreadableError from error
-        pack.finish()
+        pack.finish_pack()
     earlier_states: list[EarlierState] = []
     for state in old_states:
         parts = tuple(copied_files.get(part, part) for part in state.parts)

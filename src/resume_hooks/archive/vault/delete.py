@@ -294,7 +294,9 @@ def _find_files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedF
     deleted.
     """
     try:
-        sources, missed_files = ClientFiles(where).find_files(session, for_deletion=True)
+        sources, missed_files = ClientFiles(where).find_files_and_problems(
+            session, for_deletion=True
+        )
     except OSError as error:
         raise SessionNotFound(
             f"{session.path} is gone", "Was it deleted by somebody else just now?"

@@ -127,17 +127,17 @@ def _read_manifest(folder: str) -> FormerTrashEntry | None:
     return None
 
 
-def _list_trashed_files(trashed_file: FormerTrashFile, folder: str) -> Iterator[ArchivedFile]:
+def _list_trashed_files(trashed_item: FormerTrashFile, folder: str) -> Iterator[ArchivedFile]:
     """Yield the files that belong to a file or folder in the trash.
 
     An empty file is skipped if its content is missing because the deletion was interrupted.
     """
-    trashed_path = os.path.join(folder, trashed_file.name)
+    trashed_path = os.path.join(folder, trashed_item.name)
     for name in list_files_below(trashed_path) if os.path.lexists(trashed_path) else ():
         status = os.lstat(os.path.join(trashed_path, name) if name else trashed_path)
-        if name or status.st_size or not trashed_file.size:
+        if name or status.st_size or not trashed_item.size:
             yield describe_stored_file(
-                "/".join([trashed_file.place, *filter(None, name.split(os.sep))]), status
+                "/".join([trashed_item.place, *filter(None, name.split(os.sep))]), status
             )
 
 

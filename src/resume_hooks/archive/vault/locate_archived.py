@@ -14,7 +14,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierStat
 from resume_hooks.sessions.locate import candidate_row, match_archived
 
 LONGER_ID_ADVICE = "Use more of the id, or the path of the file."
-STATE_ADVICE = "Name one of these with its id and instant: resume-hooks restore ID@INSTANT"
+EARLIER_STATE_ADVICE = "Name one of these with its id and instant: resume-hooks restore ID@INSTANT"
 
 _STATE_LOCATOR_PATTERN = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
@@ -60,7 +60,7 @@ def find_archived(
         raise AmbiguousLocator(
             locator_text,
             [candidate_row(archived, where) for archived in matches],
-            remedy=STATE_ADVICE if deleted_sessions else LONGER_ID_ADVICE,
+            remedy=EARLIER_STATE_ADVICE if deleted_sessions else LONGER_ID_ADVICE,
         )
     return matches[0]
 

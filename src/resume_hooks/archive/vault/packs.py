@@ -29,7 +29,7 @@ yields the chunks of the new content."""
 class PackWriter:
     """Writes the pack ``name`` in a session's folder of the vault.
 
-    The pack is complete only after ``finish`` has returned.
+    The pack is complete only after ``finish_pack`` has returned.
     """
 
     def __init__(self, folder: str, name: str) -> None:
@@ -88,7 +88,7 @@ class PackWriter:
                 )
         return placed_files
 
-    def finish(self) -> None:
+    def finish_pack(self) -> None:
         """Write the pack durably to disk and read it back.
 
         Raises OSError if the pack contains anything other than the appended files.

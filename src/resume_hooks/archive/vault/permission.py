@@ -47,7 +47,7 @@ class ArchivingPermission(NamedTuple):
 
 def check_archiving_allowed(where: Where) -> ArchivingPermission:
     """Check whether sessions may be archived, that is, kept longer than the client keeps them."""
-    if rules_reason := data_rules.reason_not_to_copy(where):
+    if rules_reason := data_rules.find_reason_not_to_copy(where):
         return ArchivingPermission(is_allowed=False, reason=rules_reason)
     path, days = read_managed_retention()
     if days:
@@ -89,7 +89,7 @@ WAIT_START_MARKER_FILE = os.path.join("pending", "vault-waiting")
 user's answer."""
 
 
-def is_notice_due(where: Where) -> bool:
+def is_archiving_notice_due(where: Where) -> bool:
     """Check whether the user must be informed before the first copy is made.
 
     This is the case if all of these hold: a client can ask the user, the user has neither been
@@ -112,7 +112,7 @@ def is_notice_due(where: Where) -> bool:
 def must_copies_wait(where: Where) -> bool:
     """Check whether copies must wait for the user's answer. If so, remember when the wait began."""
     with contextlib.suppress(OSError):
-        if is_notice_due(where):
+        if is_archiving_notice_due(where):
             _create_marker_file(WAIT_START_MARKER_FILE, where)
             return True
     return False
@@ -120,7 +120,7 @@ def must_copies_wait(where: Where) -> bool:
 
 def format_waiting_notice(where: Where) -> str:
     """Return a sentence that says how long copies wait, or ``""`` if they do not wait."""
-    if not is_notice_due(where):
+    if not is_archiving_notice_due(where):
         return ""
     end_text = f"{MAX_ANSWER_WAIT_DAYS} days after the first copy was due"
     with contextlib.suppress(OSError):
@@ -144,7 +144,9 @@ def make_first_archive_notice(where: Where, cwd: str = "/") -> str:
     Return ``""`` if the notice was given before, or if copies wait for the user's answer.
     """
     try:
-        if is_notice_due(where) or not _create_marker_file(USER_INFORMED_MARKER_FILE, where):
+        if is_archiving_notice_due(where) or not _create_marker_file(
+            USER_INFORMED_MARKER_FILE, where
+        ):
             return ""
     except OSError:
         return ""

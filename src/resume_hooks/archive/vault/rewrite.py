@@ -55,7 +55,7 @@ def rewrite_archived(
             current_session.folder, commit.choose_pack_name(current_session.folder, current_session)
         ) as pack:
             placed_files = pack.copy_files(list(current_session.all_parts), counter.change_content)
-            pack.finish()
+            pack.finish_pack()
         states = (
             state._replace(parts=tuple(placed_files[part] for part in state.parts))
             for state in current_session.earlier

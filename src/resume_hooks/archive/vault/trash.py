@@ -180,7 +180,7 @@ def _pack_entry(entry: ArchivedSession, where: Where) -> None:
             measured_entry = stat_and_hash_trashed_files(entry)
             with PackWriter(entry.folder, commit.choose_pack_name(entry.folder, None)) as writer:
                 placed_files = writer.copy_files(list(measured_entry.parts))
-                writer.finish()
+                writer.finish_pack()
             packed_entry = measured_entry._replace(
                 parts=tuple(placed_files[part] for part in measured_entry.parts)
             )

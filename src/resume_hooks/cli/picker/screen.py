@@ -145,7 +145,7 @@ class Chooser:
         self._ending_signal: signal.Signals | None = None
         make_search = offered_sessions.make_search
         self._content_search = (
-            make_search(lambda answer: self._call_in_loop(lambda: self._show_answer(answer)))
+            make_search(lambda answer: self._call_in_event_loop(lambda: self._show_answer(answer)))
             if make_search
             else None
         )
@@ -170,7 +170,7 @@ class Chooser:
         self.app.ttimeoutlen = ESCAPE_WAIT_SECONDS
         filter_keys(self.app.input)
         self._previews = PreviewReader(where, self.app.invalidate)
-        self.app.after_render += self._after_first_paint
+        self.app.after_render += self._handle_first_paint
 
     def run_until_closed(self) -> ListedSession | None:
         """Show the screen. Return the session that the user chose, or None if the user left.
@@ -263,7 +263,7 @@ class Chooser:
             "<sigint>": lambda: self._close(None),
             "enter": self._choose_marked_session,
             "tab": self._show_next_preview,
-            "c-a": self._toggle_projects,
+            "c-a": self._toggle_all_projects,
             "f1": self._toggle_help,
         }
         for name, action in actions.items():
@@ -283,7 +283,7 @@ class Chooser:
     def _show_next_preview(self) -> None:
         self.preview_kind = KINDS[(KINDS.index(self.preview_kind) + 1) % len(KINDS)]
 
-    def _toggle_projects(self) -> None:
+    def _toggle_all_projects(self) -> None:
         self.shows_all_projects = not self.shows_all_projects
         self._load_sessions()
 
@@ -323,8 +323,8 @@ class Chooser:
             self._loop.add_signal_handler(number, self._end_by_signal, number)
         self._load_sessions()
 
-    def _end_by_signal(self, number: signal.Signals) -> None:
-        self._ending_signal = number
+    def _end_by_signal(self, signal_number: signal.Signals) -> None:
+        self._ending_signal = signal_number
         self._close(None)
 
     def _load_sessions(self) -> None:
@@ -335,7 +335,9 @@ class Chooser:
         listing = self._offered_sessions.list_sessions(self.shows_all_projects)
         self._loader = SessionLoader(
             listing,
-            lambda loader, entries: self._call_in_loop(lambda: self._add_sessions(loader, entries)),
+            lambda loader, entries: self._call_in_event_loop(
+                lambda: self._add_sessions(loader, entries)
+            ),
         )
 
     def _add_sessions(self, loader: SessionLoader, entries: list[ListEntry]) -> None:
@@ -363,7 +365,7 @@ class Chooser:
             self._current_search = None
             self.app.invalidate()
 
-    def _after_first_paint(self, _app: object) -> None:
+    def _handle_first_paint(self, _app: object) -> None:
         if self._content_search is not None:
             self._content_search.start_thread()
 
@@ -378,9 +380,9 @@ class Chooser:
         elif self._content_search is not None and failure.thread is self._content_search.thread:
             self.message = f"The turns can't be searched: {failure.exc_type.__name__}"
         else:
-            self._call_in_loop(lambda: self._close_after_bug(failure.exc_value))
+            self._call_in_event_loop(lambda: self._close_after_bug(failure.exc_value))
 
-    def _call_in_loop(self, call: Callable[[], object]) -> None:
+    def _call_in_event_loop(self, call: Callable[[], object]) -> None:
         if self._loop is not None:
             # The loop is closed if the user left in the meantime.
             with contextlib.suppress(RuntimeError):
@@ -431,10 +433,10 @@ class _LinesControl(UIControl):
     def create_content(self, width: int, height: int) -> UIContent:
         lines = self._make_lines(width, height)
 
-        def make_line(number: int) -> StyleAndTextTuples:
-            return [lines[number]]
+        def get_line(line_index: int) -> StyleAndTextTuples:
+            return [lines[line_index]]
 
-        return UIContent(make_line, len(lines), show_cursor=False)
+        return UIContent(get_line, len(lines), show_cursor=False)
 
 
 def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
@@ -446,17 +448,17 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
         height=1,
         dont_extend_height=True,
     )
-    preview_beside = _show_if(
+    preview_beside = _show_container_if(
         lambda: find_preview_position(*chooser.terminal_size()).is_next_to_list,
         _make_preview_window(chooser, width=Dimension.exact(PREVIEW_COLUMNS)),
     )
-    preview_below = _show_if(
+    preview_below = _show_container_if(
         lambda: find_preview_position(*chooser.terminal_size()).is_below_list,
         _make_preview_window(
             chooser, height=lambda: Dimension.exact(chooser.terminal_size()[1] // 2)
         ),
     )
-    divider = _show_if(
+    divider = _show_container_if(
         lambda: find_preview_position(*chooser.terminal_size()).is_next_to_list,
         Window(width=1, char="│", style="class:aside"),
     )
@@ -479,19 +481,19 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
     return Layout(
         HSplit(
             [
-                _show_if(
+                _show_container_if(
                     lambda: chooser.terminal_size()[1] >= 4,
                     _make_line_window(chooser.describe_list, "class:head"),
                 ),
                 input_window,
                 VSplit([list_window, divider, preview_beside]),
                 preview_below,
-                _show_if(lambda: bool(chooser.message), message_window),
-                _show_if(
+                _show_container_if(lambda: bool(chooser.message), message_window),
+                _show_container_if(
                     lambda: chooser.shows_help and chooser.terminal_size()[1] >= MIN_ROWS_FOR_HELP,
                     _make_help_window(chooser),
                 ),
-                _show_if(
+                _show_container_if(
                     lambda: chooser.terminal_size()[1] >= 6,
                     _make_line_window(format_key_line, "class:aside"),
                 ),
@@ -501,7 +503,7 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
     )
 
 
-def _show_if(is_shown: Callable[[], bool], container: Container) -> Container:
+def _show_container_if(is_shown: Callable[[], bool], container: Container) -> Container:
     return ConditionalContainer(container, Condition(is_shown))
 
 

@@ -14,7 +14,9 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.keys import Keys
 
-MAX_STORED_CHARACTERS = 4_096  # the maximum number of stored characters of an unfinished sequence
+MAX_UNFINISHED_SEQUENCE_CHARACTERS = (
+    4_096  # the maximum number of stored characters of an unfinished sequence
+)
 PASTE_START_SEQUENCE = (
     "\x1b[200~"  # the beginning of pasted text, which prompt_toolkit's parser reads
 )
@@ -52,7 +54,7 @@ class KeyParser(Vt100Parser):
             remaining_input = escape + after_escape
             sequence = _COMPLETE_SEQUENCE_PATTERN.match(remaining_input)
             if sequence is None or _DOUBLE_ESCAPE_PATTERN.fullmatch(remaining_input):
-                self._unfinished_sequence = remaining_input[:MAX_STORED_CHARACTERS]
+                self._unfinished_sequence = remaining_input[:MAX_UNFINISHED_SEQUENCE_CHARACTERS]
                 return
             remaining_input = remaining_input[sequence.end() :]
             if sequence[0] == PASTE_START_SEQUENCE:

@@ -143,7 +143,7 @@ def push_session(
     With ``rescan``, also compare all data that was sent before with the local files, and replace
     the server's copy if the contents differ. Raise TeamFailed, SessionNotFound or WriteFailed.
     """
-    if reason := data_rules.reason_not_to_copy(where):
+    if reason := data_rules.find_reason_not_to_copy(where):
         raise TeamFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
     title = build_session_metadata(session, LineageFinder(where), where)["title"]
     try:
