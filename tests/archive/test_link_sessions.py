@@ -494,7 +494,7 @@ def test_lines_written_during_archiving_stay_linked(
     """If a client appends lines during archiving, the link is kept, and the next check archives them."""
     found = write_session_with_files(config_home)
     check_links(config_home)
-    real = BackgroundArchiver.archive
+    real = BackgroundArchiver.archive_path
     with open(found.path, "ab") as stream:
         Path(found.path).unlink()
 
@@ -504,9 +504,9 @@ def test_lines_written_during_archiving_stay_linked(
             stream.flush()
             return done
 
-        monkeypatch.setattr(BackgroundArchiver, "archive", archive_then_append)
+        monkeypatch.setattr(BackgroundArchiver, "archive_path", archive_then_append)
         check_links(config_home)
-    monkeypatch.setattr(BackgroundArchiver, "archive", real)
+    monkeypatch.setattr(BackgroundArchiver, "archive_path", real)
     assert link_counts(config_home)
     check_links(config_home)
     kept = verified_archived_copy(config_home)

@@ -23,7 +23,7 @@ DATA_RULES_FILE = "data-rules.json"
 def store_data_rules(reported_rules: object, where: Where) -> None:
     """Store the rules that a client reports. An empty list means that there are no rules.
 
-    A value that is not a list is ignored. Raises OSError.
+    A value that is not a list is ignored. Raises OSError if the rules cannot be stored.
     """
     if not isinstance(reported_rules, list):
         return

@@ -2,8 +2,8 @@
 
 Clients have deleted sessions hours after their last write. A hard link takes no space. When the
 client has deleted a file, so that only our link is left, the vault archives it. The links are in
-the folder ``held`` of the state folder, which has the same layout as the client's ``projects``. A
-shell script adds links at the end of a turn (``hooks/notice``). After a session has started, a
+the folder ``held`` of the state folder. ``held`` has the same layout as the client's ``projects``.
+A shell script adds links at the end of a turn (``hooks/notice``). After a session has started, a
 check compares the names in both folders and adds the missing links.
 
 A link is removed only if the file also has another name, if the vault has the file, or if the user
@@ -146,7 +146,7 @@ class _ProjectArchiver:
     def link_project(self, project_name: str, *, create_links: bool) -> None:
         """Check the linked files of a project folder. If ``create_links``, also link all its sessions.
 
-        Raises OSError.
+        Raises OSError if a folder is unreadable or a link cannot be changed.
         """
         link_folder, client_folder = (
             os.path.join(links_folder(self._where), project_name),
@@ -349,10 +349,10 @@ def _begins_with_old_content(replacement: str, link: str) -> bool:
 
 
 def _remove_session_links(link: str, where: Where) -> None:
-    """Remove the links to a session.
+    """Remove the links to a session, the transcript's link last.
 
-    The transcript's link is removed last. If the removal is interrupted, the next check finds the
-    transcript's link and continues. Raises OSError.
+    If the removal is interrupted, the next check finds the transcript's link and continues. Raises
+    OSError if a link cannot be removed.
     """
     with contextlib.suppress(FileNotFoundError):
         removal.remove_permanently(_session_folder(link), where.state)

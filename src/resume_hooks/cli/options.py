@@ -119,8 +119,8 @@ MAX_CHARS_OPTION = option(
     type=click.IntRange(0), default=DEFAULT_MAX_CHARACTERS, show_default=True,
     help="Maximum number of characters of the text; 0 for no limit.",
 )  # fmt: skip
-# Marks the position at which a verb's help lists the options of installed parts. The class of a
-# verb assigns this value to an attribute at that position.
+# A placeholder for the options of installed parts. A verb's class assigns it to an attribute, and
+# the verb's help lists these options at the position of that attribute.
 PART_OPTIONS = DeclaredParameter(click.Option, (), {})
 
 

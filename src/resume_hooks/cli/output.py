@@ -244,7 +244,8 @@ PROGRESS_STEP_BYTES = 4 * 1024 * 1024  # the number of bytes between two updates
 def show_work_progress(description: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar on stderr during the with block. Show nothing if stderr is not a terminal.
 
-    Yield the function that updates the bar. It takes the number of finished bytes and the total.
+    Yield a function that updates the bar. It takes the number of finished bytes and the total
+    number of bytes.
     """
     bar = _ProgressBar(description)
     is_shown = not quiet and sys.stderr.isatty()

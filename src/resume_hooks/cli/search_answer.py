@@ -60,7 +60,10 @@ def print_search_result(
 
 
 def _make_command_without_limits(arguments: Sequence[str]) -> str:
-    """Return the typed command without its limits. Return ``""`` if the command is too long to repeat."""
+    """Return the typed command without ``--limit`` and ``--max-chars``.
+
+    Return ``""`` if the command is too long to repeat.
+    """
     command = re.sub(r" --(limit|max-chars)[ =]\d+", "", shlex.join(arguments))
     if 0 < len(command) <= MAX_COMMAND_CHARACTERS:
         return shell_command(command)

@@ -315,8 +315,8 @@ def _find_deleted_or_archived_session(locator: str, where: Where) -> ArchivedSes
 def describe_stray_folders(stray_folders: Sequence[StrayFolder]) -> list[str]:
     """Return lines about folders in the trash that contain no complete session.
 
-    One line counts the folders that were only partly removed. Every other folder has a line of its
-    own.
+    One line is about all folders that were only partly removed. Every other folder has a line of
+    its own.
     """
     half_removed_folders = [stray for stray in stray_folders if stray.is_half_removed]
     size = format_bytes(sum(stray.size for stray in half_removed_folders))

@@ -872,13 +872,13 @@ def test_packing_the_trash_does_not_block_a_restore(
     trash.pack_deleted_sessions(config_home.where, lambda: True)
     (entry,) = trash.list_deleted(config_home.where)
     assert not entry.transcript.where
-    real_finish = PackWriter.finish
+    real_finish = PackWriter.finish_pack
 
     def finish_then_restore(writer: PackWriter) -> None:
         real_finish(writer)
         restore_deleted(config_home)
 
-    monkeypatch.setattr(PackWriter, "finish", finish_then_restore)
+    monkeypatch.setattr(PackWriter, "finish_pack", finish_then_restore)
     trash.pack_deleted_sessions(config_home.where, lambda: False)
     assert client_files_with_times(config_home) == before
     assert trash.list_deleted(config_home.where) == []
@@ -978,7 +978,7 @@ def test_a_failed_pack_leaves_no_files(
     """If packing fails, the entry has only its former files and can be restored."""
     session = session_with_every_file(config_home)
     before, entry = client_files_with_times(config_home), delete_session(session, config_home)
-    monkeypatch.setattr(PackWriter, "finish", lambda _: os.stat("/nowhere"))
+    monkeypatch.setattr(PackWriter, "finish_pack", lambda _: os.stat("/nowhere"))
     stored = sorted(os.listdir(entry.folder))
     trash.pack_deleted_sessions(config_home.where, lambda: False)
     assert sorted(os.listdir(entry.folder)) == stored

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 MAX_ANCESTOR_ARCHIVING_SECONDS = 0.05
-"""The maximum number of seconds in which a verb archives ancestors. A session that is being
-archived when this time is up is still completed."""
+"""The maximum number of seconds in which a verb archives ancestors. If a session is being archived
+when this time is up, it is still archived completely."""
 
 PRESENT_FILE_STATUS = "present"
 
@@ -116,10 +116,10 @@ def archive_pending_sessions(where: Where, is_time_up: Callable[[], bool]) -> in
 
 
 def archive_parents(where: Where, start_time: float, is_time_up: Callable[[], bool]) -> bool:
-    """Archive the parents of sessions that were written after ``start_time``.
+    """Archive the parent of each session that was written after ``start_time``.
 
     No hook reports the client's own forks, so their parents are found in this way. ``start_time``
-    is in seconds since the epoch. Return whether all of these sessions were checked.
+    is in seconds since the epoch. Return whether all sessions since ``start_time`` were checked.
     """
     if is_archiving_notice_due(where):
         return False

@@ -268,10 +268,10 @@ def _split_changed_files(
 
 
 def _is_earlier_state(archived: ArchivedSession, client_file: ClientFile) -> bool:
-    """Check whether a client's file is already archived unchanged in an earlier state of the session.
+    """Check whether an earlier state of the session contains a client's file as the file is now.
 
-    This is the case if two copies with the same session id but different contents are archived in
-    turn.
+    This is the case if two copies with the same session id but different contents are archived
+    alternately.
     """
     name = path_in_archive(client_file.relative_path)
     for state in archived.earlier:

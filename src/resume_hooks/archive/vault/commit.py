@@ -74,8 +74,9 @@ def lock_archived(
 def lock_trash(where: Where, *, wait_for_lock: bool = True) -> Iterator[None]:
     """Lock the trash during the block.
 
-    If ``wait_for_lock``, wait for up to ``MAX_LOCK_WAIT_SECONDS`` seconds. This is enough for another
-    command to finish a pack. Raises SessionOpen and WriteFailed.
+    If ``wait_for_lock``, wait for up to ``MAX_LOCK_WAIT_SECONDS`` seconds. This is enough for
+    another command to finish a pack. Raises SessionOpen if another command keeps the lock, and
+    WriteFailed if the trash cannot be locked for another reason.
     """
     trash_folder = os.path.join(where.state, TRASH_FOLDER)
     if os.path.islink(trash_folder):
@@ -146,9 +147,10 @@ def reset_future_mtime(archived: ArchivedSession) -> None:
 
 
 def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
-    """Write a manifest, and return it with the size of its packs. Raises WriteFailed.
+    """Write a manifest, and return it with the size of its packs.
 
-    Files that the manifest no longer lists are not removed yet.
+    Files that the manifest no longer lists are not removed yet. Raises WriteFailed if the manifest
+    cannot be written.
     """
     stored_bytes = sum(part.size for part in archived.parts if not part.where)
     for name in {part.where for part in archived.all_parts if part.where}:

@@ -53,9 +53,9 @@ from resume_hooks.storage.state_file import sync_folder
 class Deletion(NamedTuple):
     """A planned deletion of a session.
 
-    ``entry`` is the manifest for the trash, without its folder. ``open_reason`` is the reason why
-    the session counts as open, or ``""``. ``descendants`` are the session's descendants, which are
-    not deleted.
+    ``entry`` is the manifest for the trash, before a folder in the trash is chosen. ``open_reason``
+    is the reason why the session counts as open, or ``""``. ``descendants`` are the session's
+    descendants, which are not deleted.
     """
 
     session: SessionFile

@@ -29,8 +29,10 @@ def find_archived(
     """Return the archived session to which a locator refers, as in ``match_archived``.
 
     ``@`` and a time after the locator select an earlier state, or one of several deletions of a
-    session. If ``deleted_sessions`` is given, only these sessions are searched. Raises UsageError,
-    SessionNotFound and AmbiguousLocator.
+    session. If ``deleted_sessions`` is given, only these sessions are searched.
+
+    Raises UsageError if the locator is empty, SessionNotFound if no session matches, and
+    AmbiguousLocator if several sessions match.
     """
     locator_text = locator.strip()
     if not locator_text:

@@ -93,7 +93,8 @@ def is_archiving_notice_due(where: Where) -> bool:
     """Check whether the user must be informed before the first copy is made.
 
     This is the case if all of these hold: a client can ask the user, the user has neither been
-    informed nor chosen a setting, no employer has decided, and the time to wait is not over.
+    informed nor chosen a setting, the account's data rules and the employer leave the choice to the
+    user, and the time to wait is not over.
     """
     if os.path.lexists(os.path.join(where.state, USER_INFORMED_MARKER_FILE)) or not os.path.exists(
         os.path.join(where.state, CLIENT_CAN_ASK_MARKER_FILE)

@@ -345,7 +345,7 @@ def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set
 
 
 def read_removed_sessions(where: Where) -> list[RemovedSession]:
-    """Return the recorded sessions that the policy removed most recently, oldest first."""
+    """Return the sessions that the policy removed, as far as they are recorded, oldest removal first."""
     rows = _read_policy(where).get("went")
     if isinstance(rows, list):
         sessions = [parse_row(RemovedSession, row) for row in rows]

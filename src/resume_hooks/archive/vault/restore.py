@@ -358,7 +358,8 @@ def _restore_file(
 ) -> None:
     """Write one file to its target path, with a time that is not earlier than ``earliest_time``.
 
-    Raises OSError, CheckFailed and PathTaken.
+    Raises OSError or CheckFailed if the file cannot be restored, and PathTaken if its path is
+    taken.
     """
     folder = os.path.dirname(file.target_path)
     earliest_time_ns = int(earliest_time * 1e9)
@@ -410,7 +411,7 @@ def _advance_file_time(path: str, earliest_time: float) -> None:
 
 
 def _write_file(file: RestoredFile, new_id: str, earliest_time_ns: int) -> None:
-    """Write one file, read it back and compare it.
+    """Write one file, read it back and check its hash.
 
     If ``new_id`` is given, it replaces the session's id in the lines of a transcript. The content
     is first written under a temporary name. The file gets its mode and its time before it is

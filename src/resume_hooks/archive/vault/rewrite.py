@@ -42,7 +42,10 @@ def rewrite_archived(
     counts as one line.
 
     If no line changes, no file is written. Otherwise all files are packed again, and unpacked
-    copies are removed. Raises WriteFailed, SessionOpen and SessionNotFound. In these cases the
+    copies are removed.
+
+    Raises WriteFailed if the new pack cannot be written, SessionOpen if another command keeps the
+    session locked, and SessionNotFound if the vault no longer has the session. In these cases the
     archived copy stays unchanged.
     """
     trash.upgrade_manifest(archived, where)

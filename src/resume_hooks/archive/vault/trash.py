@@ -48,7 +48,8 @@ class StrayFolder(NamedTuple):
 def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
     """Create a private folder in the trash for a session that is deleted at the time ``instant``.
 
-    Readers ignore the folder until ``REMOVED_SUFFIX`` is removed from its name. Raises OSError.
+    Readers ignore the folder until ``REMOVED_SUFFIX`` is removed from its name. Raises OSError if
+    the folder cannot be created.
     """
     folder = os.path.join(where.state, TRASH_FOLDER, session_id)
     make_private_folder(folder, where)
@@ -64,7 +65,7 @@ def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
 def remove_from_trash(folder: str, where: Where) -> None:
     """Permanently remove a folder of the trash with its contents.
 
-    Raises OSError. The folder then remains in the trash as a stray folder.
+    If an OSError is raised, the folder remains in the trash as a stray folder.
     """
     parent_folder, removed_path = (
         os.path.dirname(folder),
@@ -125,7 +126,7 @@ def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
 def stat_and_hash_trashed_files(entry: ArchivedSession) -> ArchivedSession:
     """Return a deleted session with the current size, time and hash of each of its files in the trash.
 
-    Raises OSError.
+    Raises OSError if a file cannot be read.
     """
     return entry._replace(
         parts=tuple(
@@ -154,7 +155,8 @@ def pack_deleted_sessions(where: Where, is_time_up: Callable[[], bool]) -> None:
 def upgrade_manifest(entry: ArchivedSession, where: Where) -> None:
     """Write a manifest of the current format for a session that was deleted with version 0.2.0.
 
-    Raises OSError, WriteFailed and SessionOpen.
+    Raises OSError if a file in the trash cannot be read, WriteFailed if the manifest cannot be
+    written, and SessionOpen if another command keeps the trash locked.
     """
     if entry.deleted_at and read_manifest(entry.folder, entry.session_id) is None:
         with commit.lock_trash(where):

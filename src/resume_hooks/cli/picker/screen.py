@@ -2,7 +2,7 @@
 
 The layout fits any terminal. From top to bottom it has a heading, the search field, the list, a
 preview, and a line with the keys. A wide terminal has the preview next to the list. On a small
-terminal the other lines are left out first, so that the list keeps as many lines as possible.
+terminal the list keeps as many lines as possible, and the lines around it are left out first.
 """
 
 from __future__ import annotations
@@ -252,8 +252,8 @@ class Chooser:
         keys = KeyBindings()
         for name, lines in LINES_MOVED_BY_KEY.items():
             keys.add(name)(lambda _event, lines=lines: self._move_selection(lines))
-        # An eager binding acts on Esc without waiting for a longer sequence. ``sequences`` has
-        # already dropped the sequences that begin with Esc.
+        # An eager binding acts on Esc without waiting for a longer sequence. The module
+        # ``sequences`` has already dropped the sequences that begin with Esc.
         keys.add("escape", eager=True)(lambda _event: self._close(None))
         nothing_typed = Condition(lambda: not self._input_buffer.text)
         keys.add("c-d", filter=nothing_typed)(lambda _event: self._close(None))
@@ -310,7 +310,7 @@ class Chooser:
             self.app.exit(result=chosen_session)
 
     def _close_after_bug(self, error: BaseException | None) -> None:
-        """Close the screen, and let ``run_until_closed`` raise ``error``, which is a bug's exception."""
+        """Close the screen after a bug, and let ``run_until_closed`` raise ``error``."""
         if not self.app.is_done:
             self.app.exit(exception=error or RuntimeError("the chooser failed"))
 
@@ -370,10 +370,10 @@ class Chooser:
             self._content_search.start_thread()
 
     def _handle_thread_error(self, failure: threading.ExceptHookArgs) -> None:
-        """Handle an exception in a thread.
+        """Handle an exception in one of the picker's threads.
 
-        Only an exception while the list is loading closes the screen. Previews and searches are not
-        essential.
+        If the thread was loading the list, close the screen. Previews and searches are not
+        essential, so their exceptions are only shown.
         """
         if failure.thread is self._previews.thread:
             self._previews.record_thread_failure(failure.exc_value)

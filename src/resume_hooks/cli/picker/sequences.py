@@ -1,4 +1,4 @@
-"""Drop terminal input that is not a key, such as replies, focus reports and unknown keys.
+"""Drop terminal input that is not a key, such as the terminal's own reports, and unknown keys.
 
 Esc counts as a key only if it was pressed alone. The bytes of a sequence that begins with Esc are
 never typed into the search field.
