@@ -77,7 +77,7 @@ CONTINUED_SESSION_NOTE = (
     "The session is already there, and has continued since; nothing had to be restored."
 )
 NEW_ID_WARNING = "{path} is a different session now, so the archived copy gets a new id."
-DIFFERENT_FILE_WARNING = "{path} exists and differs; it was not changed."
+DIFFERENT_FILE_WARNING = "{path} exists with different content; it was not changed."
 
 
 class RestoredFile(NamedTuple):
@@ -507,7 +507,7 @@ def _require_same_content(file: RestoredFile, entry: ArchivedSession) -> None:
         else:
             instruction = "First move that away:"
         raise PathTaken(
-            f"{file.target_path} exists again, and differs",
+            f"{file.target_path} exists again, with different content",
             f"{instruction} {shlex.quote(file.target_path)}, then: resume-hooks restore {entry.locator}",
         )
 
