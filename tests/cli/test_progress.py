@@ -22,7 +22,7 @@ def fake_sys(*, terminal: bool) -> SimpleNamespace:
 def recorded_progress_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Record the calls of the progress bar, which is drawn even for small files in this test."""
     told: list[tuple[int, int]] = []
-    monkeypatch.setattr(output, "MIN_PROGRESS_BYTES", 1)
+    monkeypatch.setattr(output, "MIN_BYTES_FOR_PROGRESS_BAR", 1)
     monkeypatch.setattr(output, "PROGRESS_STEP_BYTES", 800)
     monkeypatch.setattr(
         output._ProgressBar, "advance", lambda _self, done, total: told.append((done, total))
@@ -56,7 +56,7 @@ def test_no_progress_is_drawn_for_short_scans_or_outside_terminals(
     path = write_session(tmp_path, SESSION, conversation(10))
     monkeypatch.setattr(output, "sys", fake_sys(terminal=why != "no terminal"))
     if why == "a short file":
-        monkeypatch.setattr(output, "MIN_PROGRESS_BYTES", 1_000_000)
+        monkeypatch.setattr(output, "MIN_BYTES_FOR_PROGRESS_BAR", 1_000_000)
     where = "/none.jsonl" if why == "no file" else path
     with output.show_scan_progress(where, quiet=why == "asked for JSON") as watching:
         assert watching == []

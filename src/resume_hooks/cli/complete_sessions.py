@@ -28,7 +28,7 @@ MAX_OFFERED_SESSIONS = 40  # the maximum number of sessions to offer; the newest
 MAX_TITLE_READING_SECONDS = 0.06
 MAX_TITLE_CHARACTERS = 60  # the maximum number of characters of a title that is shown
 # titles are searched only if the user has typed at least this number of characters
-MIN_TITLE_PART_CHARACTERS = 2
+MIN_CHARACTERS_TO_SEARCH_TITLES = 2
 # matches characters that may have a special meaning in a shell
 _SPECIAL_CHARACTER_PATTERN = re.compile(r"[^\w .,;()/#@&+=·-]")
 
@@ -91,7 +91,7 @@ def _list_completions(beginning: str) -> Iterator[CompletionItem[str]]:
                     _SPECIAL_CHARACTER_PATTERN.sub(" ", plain_line(ends.title)).split()
                 )[:MAX_TITLE_CHARACTERS].rstrip()
         if has_matching_id or (
-            len(beginning) >= MIN_TITLE_PART_CHARACTERS and beginning in title.lower()
+            len(beginning) >= MIN_CHARACTERS_TO_SEARCH_TITLES and beginning in title.lower()
         ):
             if len(beginning) <= SHORT_ID_CHARACTERS:
                 id_characters = SHORT_ID_CHARACTERS

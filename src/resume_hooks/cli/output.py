@@ -236,7 +236,7 @@ def find_colour_preference(environ: Mapping[str, str]) -> bool | None:
 
 
 # the minimum size in bytes of a file for which a progress bar is shown during reading
-MIN_PROGRESS_BYTES = 32 * 1024 * 1024
+MIN_BYTES_FOR_PROGRESS_BAR = 32 * 1024 * 1024
 PROGRESS_STEP_BYTES = 4 * 1024 * 1024  # the number of bytes between two updates of the progress bar
 
 
@@ -263,7 +263,7 @@ def show_scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
     scan down.
     """
     size = os.path.getsize(path) if os.path.isfile(path) else 0
-    if quiet or size < MIN_PROGRESS_BYTES or not sys.stderr.isatty():
+    if quiet or size < MIN_BYTES_FOR_PROGRESS_BAR or not sys.stderr.isatty():
         yield []
         return
     with show_work_progress("Reading", quiet=quiet) as advance:
@@ -285,7 +285,7 @@ class _ProgressBar:
 
     def advance(self, finished_bytes: int, total_bytes: int) -> None:
         if self._progress is None:
-            if total_bytes < MIN_PROGRESS_BYTES:
+            if total_bytes < MIN_BYTES_FOR_PROGRESS_BAR:
                 return
             # Imported late: rich takes 50 ms to load, and only long work needs it.
             from rich.console import Console

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _CURRENT_SESSION_LOCATOR = "."
 
 
-def print_search(options: SearchOptions) -> None:
+def search_and_print_hits(options: SearchOptions) -> None:
     """Search for the words and print the turns that were found."""
     refuse_unknown_options(options.words)
     for search_by_option in options.find_part_functions(questions.search_by_option):

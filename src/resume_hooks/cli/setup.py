@@ -52,7 +52,7 @@ EMPTY_INSTALL_DATA = {
 OPEN_SESSIONS_NOTE = (
     "an open session above 60,000 tokens uses the new setting after its next resume"
 )
-SESSIONS_STAY_NOTE = "Your sessions stay, including those created by handoff."
+SESSIONS_ARE_KEPT_NOTE = "Your sessions stay, including those created by handoff."
 
 
 def print_or_change_settings(options: ConfigOptions) -> None:
@@ -315,7 +315,13 @@ def _remove_plugin(options: InstallOptions) -> ExitCode:
         return "\n".join(
             filter(
                 None,
-                [first_line, *removed_lines, *remaining_lines, documents_text, SESSIONS_STAY_NOTE],
+                [
+                    first_line,
+                    *removed_lines,
+                    *remaining_lines,
+                    documents_text,
+                    SESSIONS_ARE_KEPT_NOTE,
+                ],
             )
         )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.cli.picker import chooser_threads as previews
-from resume_hooks.cli.picker.chooser_threads import READING_NOTICE, PreviewReader
+from resume_hooks.cli.picker.chooser_threads import PREVIEW_LOADING_NOTICE, PreviewReader
 from resume_hooks.hooks.session_list.preview import OUTLINE
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
@@ -34,7 +34,7 @@ def listed_session(config_home: ConfigHome) -> ListedSession:
 def wait_for_preview(reader: PreviewReader, kind: str, session: ListedSession) -> list[str]:
     """Wait for a preview and return its lines."""
     deadline = time.monotonic() + 20
-    while (lines := reader.find_preview_lines(kind, session)) == [READING_NOTICE]:
+    while (lines := reader.find_preview_lines(kind, session)) == [PREVIEW_LOADING_NOTICE]:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return lines
@@ -49,7 +49,7 @@ def test_a_preview_is_made_in_a_thread_and_cached(
     """
     told = threading.Event()
     made = PreviewReader(config_home.where, told.set)
-    assert made.find_preview_lines(OUTLINE, listed_session) == [READING_NOTICE]
+    assert made.find_preview_lines(OUTLINE, listed_session) == [PREVIEW_LOADING_NOTICE]
     assert told.wait(20)
     lines = wait_for_preview(made, OUTLINE, listed_session)
     os.remove(listed_session.path)

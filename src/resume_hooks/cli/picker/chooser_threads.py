@@ -201,7 +201,7 @@ class ContentSearch:
             return request
 
 
-READING_NOTICE = "reading ..."
+PREVIEW_LOADING_NOTICE = "reading ..."
 # the number of seconds to wait before a preview is read, so that no preview is read for sessions
 # that the user only scrolls past
 PREVIEW_DELAY_SECONDS = 0.06
@@ -233,7 +233,7 @@ class PreviewReader:
                     target=self._read_requested_previews, name="resume-hooks-preview", daemon=True
                 )
                 self.thread.start()
-        return [READING_NOTICE]
+        return [PREVIEW_LOADING_NOTICE]
 
     def record_thread_failure(self, error: BaseException | None) -> None:
         """Record that a bug ended the thread. The preview shows the error, and the user can still choose."""

@@ -64,11 +64,11 @@ from resume_hooks.system.text import format_count
 ESCAPE_WAIT_SECONDS = 0.1
 # signals that end the picker; they are raised again when the terminal is restored
 ENDING_SIGNALS = signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)
-PAGE_KEY_LINES = 10  # the number of lines by which a page key moves the selection
-MAX_MOVE_LINES = 10**9
+LINES_PER_PAGE_KEY = 10  # the number of lines by which a page key moves the selection
+LINES_TO_LIST_END = 10**9
 LINES_MOVED_BY_KEY = {
     "up": -1, "c-p": -1, "down": 1, "c-n": 1,
-    "pageup": -PAGE_KEY_LINES, "pagedown": PAGE_KEY_LINES, "home": -MAX_MOVE_LINES, "end": MAX_MOVE_LINES,
+    "pageup": -LINES_PER_PAGE_KEY, "pagedown": LINES_PER_PAGE_KEY, "home": -LINES_TO_LIST_END, "end": LINES_TO_LIST_END,
 }  # fmt: skip
 
 ListSessions = Callable[[bool], Iterator[ListEntry]]

@@ -20,7 +20,7 @@ from resume_hooks.search.roles import DEFAULT_SEARCH_HITS, MAX_SEARCH_HITS, ROLE
 
 class SearchOptions(
     VerbOptions,
-    function="resume_hooks.cli.search:print_search",
+    function="resume_hooks.cli.search:search_and_print_hits",
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 ):
     """Find what was said, asked, run or read: also before a compaction, on abandoned branches and by sub-agents.
