@@ -492,7 +492,7 @@ def _select_files_to_restore(
 
 
 def _require_same_content(file: RestoredFile, entry: ArchivedSession) -> None:
-    """Raise PathTaken if the file at the target path of ``file`` has different content.
+    """Raise PathTaken if the file at the target path differs from the file that would be restored.
 
     If the deletion was interrupted, the client may have appended to that file since then. This is
     not an error.
