@@ -29,7 +29,7 @@ from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.file_scan import BLOCK_BYTES
 from resume_hooks.redaction.json_lines import find_secrets_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.load_rules import token_rules
-from resume_hooks.redaction.texts import suspect_positions
+from resume_hooks.redaction.texts import positions_of_possible_secrets
 from tests.needs import corpus_folder
 from tests.redaction.hostile import hostile_texts
 from tests.redaction.planted import PlantedSecret, plant_secrets
@@ -133,7 +133,7 @@ def print_times(files: dict[Path, list[bytes]]) -> None:
 def _measure_scan_seconds(blocks: list[bytes]) -> float:
     started = time.process_time()
     for block in blocks:
-        for _ in suspect_positions(block):
+        for _ in positions_of_possible_secrets(block):
             pass
     return time.process_time() - started
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest.prose import split_sentences
 from resume_hooks.reading.summary_check import (
-    ABSENT_TEXT,
+    NOT_IN_TRANSCRIPT_NOTE,
     check_summary,
     find_claims,
     read_record_texts,
@@ -182,7 +182,10 @@ def main() -> int:
             "\n"
         )
         for (kind, row), after in zip(rows, found, strict=True):
-            marked, tied = f"[{ABSENT_TEXT}" in after, after.endswith(")") and after != row
+            marked, tied = (
+                f"[{NOT_IN_TRANSCRIPT_NOTE}" in after,
+                after.endswith(")") and after != row,
+            )
             for at, counts_here in enumerate(
                 (True, marked, tied and not marked, is_marked_by_naive_check(row, one.earlier_text))
             ):

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.reading.summary_check import ABSENT_TEXT, check_summary, read_record_texts
+from resume_hooks.reading.summary_check import (
+    NOT_IN_TRANSCRIPT_NOTE,
+    check_summary,
+    read_record_texts,
+)
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 from tests.builders import (
@@ -47,14 +51,20 @@ def checked_summary(text: str) -> str:
         ("The cause was TabStop in `lexer.py`.", " (5e12a303:9)"),
         ("`pytest tests/test_parser.py -q`: 212 passed.", " (:1)"),
         ('The user said "keep the public names".', " (:0)"),
-        ("Mended src/printer.py.", f" [{ABSENT_TEXT}: src/printer.py]"),
-        ("All 213 tests passed.", f" [{ABSENT_TEXT}: 213]"),
-        ("`npm run lint --fix` is green.", f" [{ABSENT_TEXT}: npm run lint --fix, npm, run]"),
+        ("Mended src/printer.py.", f" [{NOT_IN_TRANSCRIPT_NOTE}: src/printer.py]"),
+        ("All 213 tests passed.", f" [{NOT_IN_TRANSCRIPT_NOTE}: 213]"),
+        (
+            "`npm run lint --fix` is green.",
+            f" [{NOT_IN_TRANSCRIPT_NOTE}: npm run lint --fix, npm, run]",
+        ),
         (
             'They said: "Mend it. Drop all `tabs`!" and left',
-            f" [{ABSENT_TEXT}: Mend it Drop all tabs]",
+            f" [{NOT_IN_TRANSCRIPT_NOTE}: Mend it Drop all tabs]",
         ),
-        ('The user decided: "drop the public names".', f" [{ABSENT_TEXT}: drop the public names]"),
+        (
+            'The user decided: "drop the public names".',
+            f" [{NOT_IN_TRANSCRIPT_NOTE}: drop the public names]",
+        ),
         ("The work is nearly done.", ""),
         ("`old_name` went away.", ""),
         ("The `public` names are in TabStop.", ""),
@@ -78,15 +88,15 @@ def test_markdown_is_kept() -> None:
     found = check_summary(text, SESSION_TEXTS)
     assert found.text == (
         "# Work on TabStopper\n\n- **Done.** Renamed `parse_line` to `parseRow`. (:3) Mended src/printer.py. "
-        f"[{ABSENT_TEXT}: src/printer.py]\n"
+        f"[{NOT_IN_TRANSCRIPT_NOTE}: src/printer.py]\n"
         "1. See TabStop in `lexer.py` (5e12a303:9)\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
     )
-    assert (found.sentence_count, found.tied_sentence_count, found.marked_sentence_count) == (
+    assert (found.sentence_count, found.referenced_sentence_count, found.marked_sentence_count) == (
         4,
         2,
         1,
     )
-    assert found.description == f"of 4 sentences 2 tied to records, 1 {ABSENT_TEXT}"
+    assert found.description == f"of 4 sentences 2 tied to records, 1 {NOT_IN_TRANSCRIPT_NOTE}"
 
 
 def test_a_sentence_with_the_right_reference_gets_no_second_one() -> None:
@@ -96,13 +106,13 @@ def test_a_sentence_with_the_right_reference_gets_no_second_one() -> None:
     """
     assert checked_summary("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
     assert checked_summary("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
-    assert check_summary("Renamed `parse_line`. (:3)", SESSION_TEXTS).tied_sentence_count == 1
+    assert check_summary("Renamed `parse_line`. (:3)", SESSION_TEXTS).referenced_sentence_count == 1
 
 
 SENTENCE_PIECES = st.sampled_from([
     "src/parser.py", "`parse_line()`", "`x y z`", "212", '"keep the public names"', '"a, b. C?"', "TabStop", "Foo.",
     "A", "bar!", '"', "`", "\u201c", "\u201d", "**", "(", ")", "(:3)", "[x]", "。", "-", "1.",
-    "\n", "\n- ", "```\n", " ", "# ", "| ", "é", "e.g.", f"[{ABSENT_TEXT}: a]",
+    "\n", "\n- ", "```\n", " ", "# ", "| ", "é", "e.g.", f"[{NOT_IN_TRANSCRIPT_NOTE}: a]",
 ])  # fmt: skip
 
 
@@ -113,9 +123,9 @@ def test_a_second_check_changes_nothing(text: str) -> None:
     assert check_summary(once.text, SESSION_TEXTS) == once
     letters = iter(once.text)
     assert all(letter in letters for letter in text)
-    added = re.escape(ABSENT_TEXT)
+    added = re.escape(NOT_IN_TRANSCRIPT_NOTE)
     assert len(re.sub(rf" (?:\[{added}[^\]]*\]|\([\w-]*:\d+\))", "", once.text)) <= len(text)
-    assert once.tied_sentence_count + once.marked_sentence_count <= once.sentence_count
+    assert once.referenced_sentence_count + once.marked_sentence_count <= once.sentence_count
 
 
 def test_a_mark_names_at_most_three_claims() -> None:
@@ -123,7 +133,7 @@ def test_a_mark_names_at_most_three_claims() -> None:
     found = checked_summary(
         'He said "' + "go on. Then [stop] it! " * 20 + '" and `aa_b`, `bb_c`, `cc_d`.'
     )
-    (mark,) = re.findall(rf"\[{ABSENT_TEXT}: ([^\]]*)\]", found)
+    (mark,) = re.findall(rf"\[{NOT_IN_TRANSCRIPT_NOTE}: ([^\]]*)\]", found)
     assert mark.count(", ") == 2
     assert len(mark) < 200
     assert not re.search(r"[.!?\[](?:\s|$)", mark.replace("[stop", ""))

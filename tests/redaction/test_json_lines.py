@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.redaction.json_lines import find_secrets_in_line, redact_bytes, redact_line
-from resume_hooks.redaction.passwords import NONE, classify_name
+from resume_hooks.redaction.passwords import NONE, meaning_of_name
 from tests.needs import corpus_sessions
 from tests.redaction.planted import FORMS, plant_secrets, private_key, random_chars
 
@@ -177,7 +177,7 @@ def test_planted_secrets_are_removed_from_lines(seed: int) -> None:
 
 
 FIELD_NAMES = st.text(max_size=12).filter(
-    lambda name: classify_name(name.encode("utf-8", "surrogatepass")) == NONE
+    lambda name: meaning_of_name(name.encode("utf-8", "surrogatepass")) == NONE
 )
 """Names of fields that do not announce a secret. Hypothesis also tries the words of the rules."""
 

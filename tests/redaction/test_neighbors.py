@@ -120,7 +120,7 @@ def test_one_search_finds_all_indicator_words(lower: bytes) -> None:
     alone = [
         place
         for text, word in indicator_words.HANDLERS_BY_WORD.items()
-        for place in word.candidate_positions(
+        for place in word.find_candidate_positions(
             lower, [match.start() for match in re.finditer(b"(?=%b)" % re.escape(text), lower)]
         )
     ]

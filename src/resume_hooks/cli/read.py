@@ -182,11 +182,11 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
         ]
     gap = make_error_gap_describer if options.errors else make_record_gap_describer
     shown_part_text = _describe_shown_part(
-        turns, reader.turns, "error" if options.errors else "", len(passages)
+        turns, reader.turn_count, "error" if options.errors else "", len(passages)
     )
     heading = _make_heading(session, names, shown_part_text)
     options.print_answer(
-        {**_get_session_data(session), "turn_count": reader.turns, "records": rows},
+        {**_get_session_data(session), "turn_count": reader.turn_count, "records": rows},
         lambda: passages_text(heading, passages, names, options.max_chars, gap(passages, names)),
     )
 
@@ -196,7 +196,7 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
     names = names_of_transcript(session, options.where)
     commands = reader.list_commands_of_turns(turns)
     heading = _make_heading(
-        session, names, _describe_shown_part(turns, reader.turns, "command", len(commands))
+        session, names, _describe_shown_part(turns, reader.turn_count, "command", len(commands))
     )
     rows = []
     for command in commands:
@@ -212,7 +212,7 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
             )
         )
     options.print_answer(
-        {**_get_session_data(session), "turn_count": reader.turns, "commands": rows},
+        {**_get_session_data(session), "turn_count": reader.turn_count, "commands": rows},
         lambda: commands_text(heading, commands, names, options.max_chars),
     )
 

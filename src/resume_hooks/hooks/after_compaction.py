@@ -22,7 +22,7 @@ from resume_hooks.reading.digest.entries import (
 )
 from resume_hooks.reading.digest.opening import Opening, format_opening
 from resume_hooks.reading.digest.sections import NOW_SECTION
-from resume_hooks.reading.session_secrets import find_secrets_in_ends
+from resume_hooks.reading.session_secrets import make_redactor_for_ends
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block, session_files
 from resume_hooks.sessions.lineage import Ancestor, LineageFinder
@@ -122,7 +122,7 @@ def _count_sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
 
 def _build_lineage_text(rows: Sequence[Ancestor], path: str) -> str:
     ends = HeadTail(path)
-    secrets = find_secrets_in_ends(ends, spared_strings=[row.session_id for row in rows])
+    secrets = make_redactor_for_ends(ends, harmless_texts=[row.session_id for row in rows])
     title, session_id = secrets.redact(ends.title), rows[-1].session_id
     block = lineage_block.render_lineage_block(
         rows[:-1], title=title, session_id=session_id, file=path, created_at=ends.created_at

@@ -55,12 +55,12 @@ BUNDLE_VERSION = 2  # The version of the format that this program writes and rea
 # Every bundle starts with this prefix. No other file does.
 BUNDLE_PREFIX = b'{"%s":' % BUNDLE_KEY.encode()
 FILES_ROW = b'],"files":['
-SUMS_ROW = b'],"sums":'
+CHECKSUMS_ROW_START = b'],"sums":'
 END_ROW = b"]}"
 # A larger accompanying file is left out of the bundle.
-MAX_FILE_BYTES = 32 * 1024 * 1024
-MAX_FILES = 20_000  # The maximum number of accompanying files of a session.
-MAX_SESSIONS = 1_000  # The maximum number of sessions in one bundle.
+MAX_ACCOMPANYING_FILE_BYTES = 32 * 1024 * 1024
+MAX_ACCOMPANYING_FILES = 20_000  # The maximum number of accompanying files of a session.
+MAX_BUNDLE_SESSIONS = 1_000  # The maximum number of sessions in one bundle.
 # A line that contains this text contains an image or other binary data.
 _MEDIA_MARKER = b'"type":"base64"'
 METADATA_SUFFIX = ".meta.json"  # The suffix of a sub-agent's metadata file.
@@ -120,7 +120,7 @@ class BundleRedactor:
     def redact_record(self, body: bytes) -> bytes:
         """Return a record's line without secrets."""
         self.media_count += body.count(_MEDIA_MARKER)
-        redacted = self._count_secrets(self._redactor.redact_line(body))
+        redacted = self._count_secrets_and_return_result(self._redactor.redact_line(body))
         if self._homes is None:
             return redacted
         if b"\\/" in redacted:  # The path of a folder may start with an escaped slash.
@@ -133,7 +133,10 @@ class BundleRedactor:
 
     def redact_text(self, text: str) -> str:
         """Return a text without secrets."""
-        redacted, count = self._count_secrets(self._redactor.redact_and_list_secrets(text)), 0
+        redacted, count = (
+            self._count_secrets_and_return_result(self._redactor.redact_and_list_secrets(text)),
+            0,
+        )
         if self._homes is not None:
             redacted, count = self._homes.hide_homes(redacted)
         self.folder_count += count
@@ -143,7 +146,9 @@ class BundleRedactor:
         """Check whether a file name contains a secret."""
         return self._redactor.redact(file_name) != file_name
 
-    def _count_secrets(self, result_and_secrets: tuple[ResultType, Sequence[Secret]]) -> ResultType:
+    def _count_secrets_and_return_result(
+        self, result_and_secrets: tuple[ResultType, Sequence[Secret]]
+    ) -> ResultType:
         self.counts_by_kind.update(secret.kind for secret in result_and_secrets[1])
         return result_and_secrets[0]
 
@@ -198,9 +203,11 @@ def export_bundle(
                 seal.add_row(row)
                 yield (b",\n" if written_files else b"\n") + row
                 written_files += 1
-        sums = seal.seal_sums(BundleSums(count, digest.hexdigest(), damaged, left_out_count))
+        sums = seal.seal_checksums(
+            BundleChecksums(count, digest.hexdigest(), damaged, left_out_count)
+        )
         yield b"\n%s%s}%s\n" % (
-            SUMS_ROW,
+            CHECKSUMS_ROW_START,
             orjson.dumps(sums._asdict()),
             b"," if number < len(sessions) else b"",
         )
@@ -258,7 +265,7 @@ def list_bundled_files(session: SessionFile) -> list[tuple[str, str]]:
         files.append((f"{SUBAGENTS_FOLDER}/{agent.name}.jsonl", agent.path))
         if os.path.isfile(about_path) and not os.path.islink(about_path):
             files.append((f"{SUBAGENTS_FOLDER}/{agent.name}{METADATA_SUFFIX}", about_path))
-    return sorted(dict(files).items())[:MAX_FILES]
+    return sorted(dict(files).items())[:MAX_ACCOMPANYING_FILES]
 
 
 def _list_file_names(folder: str) -> list[str]:
@@ -281,7 +288,7 @@ def _make_file_line(file_name: str, path: str, redactor: BundleRedactor | None) 
     ):
         return None
     try:
-        content = read_regular_file(path, MAX_FILE_BYTES)
+        content = read_regular_file(path, MAX_ACCOMPANYING_FILE_BYTES)
     except OSError:
         return None
     try:
@@ -314,7 +321,7 @@ class BundleHead(NamedTuple):
     kind: str
 
 
-class BundleSums(NamedTuple):
+class BundleChecksums(NamedTuple):
     """The checksums after a session's records in a bundle.
 
     ``lines`` is the number of lines, and ``sha256`` is the hash of all lines, in hexadecimal.
@@ -340,7 +347,7 @@ class BundleSeal:
         """Add a row of the bundle, without its comma and line ending."""
         self._digest.update(row + b"\n")
 
-    def seal_sums(self, sums: BundleSums) -> BundleSums:
+    def seal_checksums(self, sums: BundleChecksums) -> BundleChecksums:
         """Return the session's checksums together with the seal, which also covers these checksums."""
         self.add_row(orjson.dumps(sums._replace(seal="")._asdict()))
         return sums._replace(seal=self._digest.hexdigest())

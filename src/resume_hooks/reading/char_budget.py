@@ -20,7 +20,7 @@ MIN_TEXT_CHARACTERS = 160
 # The number of characters reserved for a line that replaces omitted pieces.
 RESERVED_GAP_CHARACTERS = 160
 # The end of a tool's output gets one third of the output's space, because errors are at the end.
-TAIL_DIVISOR = 3
+TAIL_SPACE_DIVISOR = 3
 # The command ``read`` shortens a record only if it has more characters than this.
 MAX_WHOLE_RECORD_CHARACTERS = 20_000
 # The end of a shortened line, without and with the option that prints the whole text.
@@ -43,7 +43,7 @@ class TextPiece(NamedTuple):
 
     ``read_command`` is the command that prints the whole text. ``is_spoken`` means that the text is
     a message of the user or the model. A message has priority over tool output.
-    ``cut_character_count`` is the number of characters that ``cut_middle`` removed from the body.
+    ``cut_character_count`` is the number of characters that ``cut_middle_and_count_characters`` removed from the body.
     """
 
     heading: str
@@ -74,7 +74,7 @@ def indent_text(text: str) -> str:
     return ""
 
 
-def cut_middle(text: str, max_characters: int) -> tuple[str, int]:
+def cut_middle_and_count_characters(text: str, max_characters: int) -> tuple[str, int]:
     """Remove the middle of a text that is too long for any output of ``max_characters`` characters.
 
     Return the text and the number of removed characters. If ``max_characters`` is 0, nothing is
@@ -228,7 +228,7 @@ def cut_piece(piece: TextPiece, available_characters: int) -> str:
     if piece.is_spoken or body.endswith(f"{piece.read_command})"):
         tail_characters = 0
     else:
-        tail_characters = text_characters // TAIL_DIVISOR
+        tail_characters = text_characters // TAIL_SPACE_DIVISOR
     omitted_characters = len(body) - text_characters + piece.cut_character_count
     notice = f"{INDENT}… {format_count(omitted_characters, 'more character')}: {piece.read_command}"
     if tail_characters > len(INDENT):

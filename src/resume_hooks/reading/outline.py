@@ -65,36 +65,36 @@ class Compaction(NamedTuple):
 
 
 class TurnScan:
-    """A turn of the outline, which is filled while the transcript is scanned.
+    """A turn of the outline. It is filled while the transcript is scanned.
 
     ``tokens_at_start`` is the number of tokens in the context at the start of the turn, or 0 if it
     is unknown.
     """
 
-    def __init__(self, number: int, line: int, before: int) -> None:
+    def __init__(self, number: int, line_number: int, tokens_at_start: int) -> None:
         self.number = number
-        self.line = line
-        self.tokens_at_start = before
-        self.time = ""
+        self.line_number = line_number
+        self.tokens_at_start = tokens_at_start
+        self.timestamp = ""
         self.first_words = ""
-        self.tools: dict[str, int] = {}
-        self.failed = 0
-        self.files: dict[str, bool] = {}
-        self.tokens = 0
-        self.empty = True
+        self.call_counts: dict[str, int] = {}
+        self.failure_count = 0
+        self.is_edited_by_path: dict[str, bool] = {}
+        self.token_count = 0
+        self.is_empty = True
 
 
 class OutlineScan:
     """An observer for ``transcript.scan_transcript`` that collects an outline.
 
-    ``subagent`` is True if a sub-agent wrote the transcript.
+    ``is_subagent`` is True if a sub-agent wrote the transcript.
     """
 
-    def __init__(self, *, subagent: bool) -> None:
-        self.subagent = subagent
+    def __init__(self, *, is_subagent: bool) -> None:
+        self.is_subagent = is_subagent
         self.turns = [TurnScan(0, 0, 0)]
         self.compactions: list[Compaction] = []
-        self.tasks: dict[str, str] = {}
+        self.tasks_by_call_id: dict[str, str] = {}
         self.agents: dict[str, tuple[int, str]] = {}
 
     @property
@@ -106,9 +106,9 @@ class OutlineScan:
         """Process one record."""
         if node is not None and node.is_copied:
             return
-        if opens_turn(record, is_subagent=self.subagent):
-            turn = TurnScan(len(self.turns), line.number, self.turns[-1].tokens)
-            turn.first_words, turn.time = (
+        if opens_turn(record, is_subagent=self.is_subagent):
+            turn = TurnScan(len(self.turns), line.number, self.turns[-1].token_count)
+            turn.first_words, turn.timestamp = (
                 extract_first_words(record),
                 get_string(record, "timestamp"),
             )
@@ -122,19 +122,19 @@ class OutlineScan:
                     self.turn_count, line.number, at, get_string(metadata, "trigger"), tokens, -1
                 )
             )
-            self.turns[-1].tokens_at_start = self.turns[-1].tokens = (
+            self.turns[-1].tokens_at_start = self.turns[-1].token_count = (
                 0  # The last token count does not apply to the compacted context.
             )
-        if record.get("isSidechain") and not self.subagent:
+        if record.get("isSidechain") and not self.is_subagent:
             return  # Clients before 2.0 wrote the records of sub-agents into the session's file.
         if (
-            turn.empty
+            turn.is_empty
             and has_content(record)
             and records.get_kind(record) not in {records.ATTACHMENT, records.SYSTEM}
         ):
-            turn.empty = False
+            turn.is_empty = False
             if not turn.number:
-                turn.time, turn.line = get_string(record, "timestamp"), line.number
+                turn.timestamp, turn.line_number = get_string(record, "timestamp"), line.number
         if (
             record.get("isCompactSummary")
             and self.compactions
@@ -150,28 +150,30 @@ class OutlineScan:
         if script_calls.is_copy_of_error(record):
             return
         if kind == records.ASSISTANT:
-            turn.tokens = records.read_token_counts(record)[1] or turn.tokens
+            turn.token_count = records.read_token_counts(record)[1] or turn.token_count
             for block in records.list_calls(record) if node is None or node.call_ids else ():
                 tool, call_input = get_string(block, "name"), records.get_mapping(block, "input")
-                turn.tools[tool] = turn.tools.get(tool, 0) + 1
+                turn.call_counts[tool] = turn.call_counts.get(tool, 0) + 1
                 if path := records.file_path_from_input(call_input):
-                    turn.files[path] = turn.files.get(path, False) or tool in records.WRITING_TOOLS
+                    turn.is_edited_by_path[path] = (
+                        turn.is_edited_by_path.get(path, False) or tool in records.WRITING_TOOLS
+                    )
                 if "subagent_type" in call_input or tool in {"Agent", "Task"}:
                     task = (
                         get_string(call_input, "description")
                         or get_string(call_input, "prompt")[:MAX_FIRST_WORDS_CHARACTERS]
                     )
-                    self.tasks[get_string(block, "id")] = task
+                    self.tasks_by_call_id[get_string(block, "id")] = task
         # This record is from a plain export, which may contain a result without its call.
         elif kind == records.RESULT:
             tool = get_string(records.get_message(record), "tool_name")
-            turn.failed += len(list_failed_call_ids(record))
+            turn.failure_count += len(list_failed_call_ids(record))
             if tool and not get_string(records.get_message(record), "tool_use_id"):
-                turn.tools[tool] = turn.tools.get(tool, 0) + 1
+                turn.call_counts[tool] = turn.call_counts.get(tool, 0) + 1
         elif node is not None and node.answered_call_ids:
-            turn.failed += len(list_failed_call_ids(record))
+            turn.failure_count += len(list_failed_call_ids(record))
             if agent := records.answering_agent(record):
-                task = self.tasks.get(node.answered_call_ids[0], "") or get_string(
+                task = self.tasks_by_call_id.get(node.answered_call_ids[0], "") or get_string(
                     records.tool_details(record), "description"
                 )
                 self.agents.setdefault(agent, (self.turn_count, task))
@@ -252,7 +254,7 @@ def make_outline(
     turns and lines from there. ``observers`` are additional observers for the scan.
     """
     ends = HeadTail(session.path)
-    observer = OutlineScan(subagent=subagent_name(session.path) is not None)
+    observer = OutlineScan(is_subagent=subagent_name(session.path) is not None)
     transcript = scan_transcript(session.path, last_byte_count, observers=[observer, *observers])
     states = _find_turn_states(observer, transcript)
     turns = tuple(_make_turns(observer, states))
@@ -261,7 +263,7 @@ def make_outline(
     )
     compactions = (
         compaction._replace(
-            is_abandoned=not observer.subagent and compaction.line_number not in live_lines
+            is_abandoned=not observer.is_subagent and compaction.line_number not in live_lines
         )
         for compaction in observer.compactions
     )
@@ -281,24 +283,26 @@ def make_outline(
 
 def _make_turns(scan: OutlineScan, states: Sequence[str]) -> Iterator[OutlineTurn]:
     for turn, state in zip(scan.turns, states, strict=True):
-        if turn.number == 0 and turn.empty:
+        if turn.number == 0 and turn.is_empty:
             continue
-        edited_paths = tuple(path for path, is_written in turn.files.items() if is_written)
+        edited_paths = tuple(
+            path for path, is_written in turn.is_edited_by_path.items() if is_written
+        )
         yield OutlineTurn(
             number=turn.number,
-            line_number=turn.line,
-            timestamp=turn.time,
+            line_number=turn.line_number,
+            timestamp=turn.timestamp,
             first_words=turn.first_words,
-            call_counts=turn.tools,
-            failure_count=turn.failed,
+            call_counts=turn.call_counts,
+            failure_count=turn.failure_count,
             files=(
                 *edited_paths,
-                *(path for path, is_written in turn.files.items() if not is_written),
+                *(path for path, is_written in turn.is_edited_by_path.items() if not is_written),
             ),
             edited_files=edited_paths,
-            token_count=turn.tokens,
-            added_token_count=turn.tokens - turn.tokens_at_start
-            if turn.tokens and turn.tokens_at_start and turn.tokens > turn.tokens_at_start
+            token_count=turn.token_count,
+            added_token_count=turn.token_count - turn.tokens_at_start
+            if turn.token_count and turn.tokens_at_start and turn.token_count > turn.tokens_at_start
             else None,
             state=state,
         )
@@ -309,17 +313,18 @@ def _find_turn_states(scan: OutlineScan, transcript: Transcript) -> list[str]:
 
     In a plain export or a sub-agent's transcript all turns are live, because there are no branches.
     """
-    if scan.subagent or not transcript.nodes:
+    if scan.is_subagent or not transcript.nodes:
         return [LIVE] * len(scan.turns)
     live_lines = {node.line_number for node in transcript.chain}
     earlier_lines = _find_lines_before_compactions(transcript)
     states = [BRANCH] * len(scan.turns)
-    if scan.turns[0].empty:
+    if scan.turns[0].is_empty:
         states[0] = LIVE
     turn_index = 0
     for node in transcript.nodes:
         while (
-            turn_index + 1 < len(scan.turns) and scan.turns[turn_index + 1].line <= node.line_number
+            turn_index + 1 < len(scan.turns)
+            and scan.turns[turn_index + 1].line_number <= node.line_number
         ):
             turn_index += 1
         # The summary of a compaction and the client's notes come after the compacted turn.
@@ -358,7 +363,7 @@ def _list_started_agents(session: SessionFile, scan: OutlineScan) -> Iterator[Ou
 
     Sub-agents whose turn is unknown come last.
     """
-    subagents = subagents_of_session(session.path) if not scan.subagent else []
+    subagents = subagents_of_session(session.path) if not scan.is_subagent else []
     order = {}
     for index, agent in enumerate(scan.agents):
         order[f"{SUBAGENT_PREFIX}{agent}"] = index
@@ -406,12 +411,13 @@ LINE_LIMITS = (
 fits."""
 
 
-def format_first_output_line(verb: str, about: str) -> str:
-    """Return the first line of an output that contains text from a transcript.
+def format_first_output_line(verb: str, subject: str) -> str:
+    """Return the first line of an output of ``verb`` that contains text from a transcript.
 
-    This plugin's search index skips the text after this line.
+    ``subject`` says what the output shows. This plugin's search index skips the text after this
+    line.
     """
-    return f"resume-hooks {verb}: {collapse_line(plain_line(about), 400)} · {EVIDENCE_WARNING}"
+    return f"resume-hooks {verb}: {collapse_line(plain_line(subject), 400)} · {EVIDENCE_WARNING}"
 
 
 def format_outline(

@@ -21,7 +21,7 @@ from resume_hooks.clock import format_minute
 from resume_hooks.reading.char_budget import (
     MAX_WHOLE_RECORD_CHARACTERS,
     TextPiece,
-    cut_middle,
+    cut_middle_and_count_characters,
     indent_text,
 )
 from resume_hooks.reading.render import (
@@ -62,7 +62,7 @@ from resume_hooks.transcripts.turns import TurnRange, opens_turn
 MAX_TARGET_CHARACTERS = 200
 # A notice about a call's omitted inputs is shown only if these inputs have more characters than
 # this. An example of an omitted input is the description of a command.
-MAX_OMITTED_INPUT_CHARACTERS = 60
+MAX_UNMENTIONED_INPUT_CHARACTERS = 60
 # The types of records that occur only in plain exports.
 EXPORT_RECORD_KINDS = frozenset({"tool", records.RESULT, records.CALL})
 
@@ -126,7 +126,7 @@ class Passage(NamedTuple):
         head = collapse_line(
             plain_line(" · ".join(fact for fact in facts if fact)), MAX_TARGET_CHARACTERS + 120
         )
-        text, missing = cut_middle(self.text, max_characters)
+        text, missing = cut_middle_and_count_characters(self.text, max_characters)
         command = format_read_command(reference, self.character_count)
         return TextPiece(head, indent_text(plain_text(text)), command, self.is_spoken, missing)
 
@@ -304,7 +304,7 @@ def _format_call(block: Record, own_calls: Mapping[str, ToolCall], reference: st
         MAX_TARGET_CHARACTERS,
     )
     omitted = sum(map(len, records.iterate_strings(block.get("input")))) - len(subject_line)
-    if omitted > MAX_OMITTED_INPUT_CHARACTERS:
+    if omitted > MAX_UNMENTIONED_INPUT_CHARACTERS:
         omitted_note = (
             f" (… {omitted:,} more characters of input: {format_read_command(reference)})"
         )
@@ -480,27 +480,29 @@ class ShellCall(NamedTuple):
 class TurnReader:
     """Scans a transcript and finds its records by turn.
 
-    ``rows`` are the records with content, ``turns`` is the number of turns, and ``size`` is the
+    ``rows`` are the records with content, ``turn_count`` is the number of turns, and ``byte_count`` is the
     number of bytes that were read. ``extra_observers`` are additional observers for the scan.
     """
 
     def __init__(self, session: SessionFile, extra_observers: Sequence[Observer] = ()) -> None:
         self.session = session
-        self.subagent = subagent_name(session.path) is not None
+        self.is_subagent = subagent_name(session.path) is not None
         self.rows: list[RecordRow] = []
-        self.turns = 0
+        self.turn_count = 0
         self._commands: dict[str, ShellCall] = {}
         self._rows_by_call: dict[str, RecordRow] = {}
-        self.size = scan_transcript(session.file, observers=[self, *extra_observers]).size
+        self.byte_count = scan_transcript(session.file, observers=[self, *extra_observers]).size
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Process one record."""
         if node is not None and node.is_copied:
             return
-        self.turns += opens_turn(record, is_subagent=self.subagent)
+        self.turn_count += opens_turn(record, is_subagent=self.is_subagent)
         if not has_content(record):
             return
-        row = RecordRow(line.number, line.offset, len(line.raw), self.turns, is_failure(record))
+        row = RecordRow(
+            line.number, line.offset, len(line.raw), self.turn_count, is_failure(record)
+        )
         self.rows.append(row)
         for block in (
             records.list_blocks(record)
@@ -557,8 +559,8 @@ class TurnReader:
 
     def _find_turn_numbers(self, requested_turns: TurnRange | None) -> range:
         if requested_turns:
-            return requested_turns.list_turn_numbers(self.turns)
-        return range(self.turns + 1)
+            return requested_turns.list_turn_numbers(self.turn_count)
+        return range(self.turn_count + 1)
 
     def locate_row(self, row: RecordRow) -> RecordLine:
         """Return the position in the file of a record that was found in the scan."""
@@ -582,7 +584,7 @@ class TurnReader:
         rows_with_records = (
             (row, self.locate_row(row), self.locate_row(row).parse_record()) for row in rows
         )
-        file = PassageFile(names, self.subagent)
+        file = PassageFile(names, self.is_subagent)
         return [
             make_passage(record, entry, file, self.find_calls(record), row.turn_number)
             for row, entry, record in rows_with_records

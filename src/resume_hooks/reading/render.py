@@ -187,11 +187,11 @@ def format_fields(value: Mapping[str, object]) -> str:
     """
     return "\n".join(
         f"{key}:\n{field_text}" if "\n" in field_text else f"{key}: {field_text}"
-        for key, field_text in _list_plain_fields(value)
+        for key, field_text in _flatten_fields(value)
     )
 
 
-def _list_plain_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _flatten_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield every plain value in nested fields, with its path such as ``key.inner``.
 
     The function is not recursive, because a hostile file may be nested very deeply.

@@ -1,8 +1,8 @@
 """Find secrets in sessions by rules, so that they can be removed from all output about these sessions.
 
-Before a session leaves the machine, all of it is searched (``find_secrets_in_sessions``). While a
+Before a session leaves the machine, all of it is searched (``make_redactor_for_sessions``). While a
 prompt waits for an answer, only the start and the end of the session are searched
-(``find_secrets_in_ends``).
+(``make_redactor_for_ends``).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from resume_hooks.transcripts.records import (
     result_text,
 )
 
-MAX_FILE_BYTES = 32 * 1024 * 1024
+MAX_SEARCHED_FILE_BYTES = 32 * 1024 * 1024
 """At most this many bytes of an accompanying file are searched."""
 
 _COMMAND_PATTERN = compile_lazily(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINT_COMMAND_EXPRESSION)
-"""Matches a call in a line of a transcript, with a command that may print a secret."""
+"""Matches the command of a call in a line of a transcript, if the command may print a secret."""
 
 _RESULT_KEY = b'"tool_use_id"'
 
@@ -103,7 +103,7 @@ def _remove_quotes(output: str) -> str:
     return output
 
 
-def find_secrets_in_sessions(sessions: Iterable[SessionFile]) -> Redactor:
+def make_redactor_for_sessions(sessions: Iterable[SessionFile]) -> Redactor:
     """Return a redactor that knows the secrets in sessions.
 
     The sub-agents' transcripts and the large results are searched too. An unreadable file is
@@ -124,7 +124,9 @@ def learn_secrets_in_file(redactor: Redactor, path: str, offset: int = 0) -> Non
     """
     try:
         if not path.endswith(".jsonl"):
-            redactor.learn_text(read_regular_file(path, MAX_FILE_BYTES).decode("utf-8", "replace"))
+            redactor.learn_text(
+                read_regular_file(path, MAX_SEARCHED_FILE_BYTES).decode("utf-8", "replace")
+            )
             return
         outputs = PrintedOutputs()
         with open_regular(path) as stream:
@@ -142,13 +144,13 @@ def _learn_secrets_in_line(redactor: Redactor, outputs: PrintedOutputs, line: by
         redactor.learn_text(text)
 
 
-def find_secrets_in_ends(*session_ends: HeadTail, spared_strings: Iterable[str] = ()) -> Redactor:
+def make_redactor_for_ends(*session_ends: HeadTail, harmless_texts: Iterable[str] = ()) -> Redactor:
     """Return a redactor that knows the secrets in the first and the last part of each session.
 
-    Texts in ``spared_strings``, such as session ids, are never treated as secrets.
+    Texts in ``harmless_texts``, such as session ids, are never treated as secrets.
     """
     redactor = Redactor()
-    redactor.exclude_names(spared_strings)
+    redactor.exclude_names(harmless_texts)
     for ends in {ends.path: ends for ends in session_ends}.values():
         outputs = PrintedOutputs()
         for part in dict.fromkeys((ends.head[:END_BYTES], ends.tail[-END_BYTES:])):

@@ -3,8 +3,8 @@
 The check does not understand sentences. It searches for a sentence's claims: files, names in code,
 commands, numbers, quotations and addresses. If a claim does not occur in any record, the sentence
 gets the mark "[not in the transcript: ...]". If a record and its neighbours together contain all
-claims of a sentence, the sentence gets the reference of the best record of this kind. The text of
-the summary itself is not changed.
+claims of a sentence, the sentence gets the record's reference. If there are several such records,
+the best one is used. The text of the summary itself is not changed.
 
 Words are sequences of ASCII letters, digits and ``_``, and are compared in lower case. Therefore
 paths, calls and line breaks around a name make no difference. Small numbers, approximations and
@@ -206,7 +206,7 @@ def _make_part_claims(token: str) -> Iterator[Claim]:
             yield Claim(token, (word, word.removesuffix(b"s")))
 
 
-ABSENT_TEXT = "not in the transcript"
+NOT_IN_TRANSCRIPT_NOTE = "not in the transcript"
 # The maximum number of records between two records that are near each other, such as a call and its
 # result.
 MAX_NEAR_RECORD_DISTANCE = 2
@@ -220,7 +220,9 @@ MAX_USUAL_RECORD_CHARACTERS = 500
 MAX_NAMED_CLAIMS, MAX_CLAIM_CHARACTERS = 3, 60
 
 _REFERENCE_PATTERN = r"[\w/-]*:\d+"
-_MARK_PATTERN = rf"(?:\[{ABSENT_TEXT}[^\]]*\]|\({_REFERENCE_PATTERN}(?:, {_REFERENCE_PATTERN})*\))"
+_MARK_PATTERN = (
+    rf"(?:\[{NOT_IN_TRANSCRIPT_NOTE}[^\]]*\]|\({_REFERENCE_PATTERN}(?:, {_REFERENCE_PATTERN})*\))"
+)
 _MARKS, _REFERENCES = re.compile(_MARK_PATTERN), re.compile(_REFERENCE_PATTERN)
 _SENTENCE_END_PATTERN = re.compile(
     rf"(?:[.!?][\"')*_`]*|{_MARK_PATTERN})(?=\s+(?!{_MARK_PATTERN})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|"
@@ -249,22 +251,22 @@ _SEARCHED_START_CHARACTERS = 300
 class CheckedSummary(NamedTuple):
     """A summary with its marks and references.
 
-    ``sentence_count`` is the number of all sentences. ``tied_sentence_count`` is the number of
+    ``sentence_count`` is the number of all sentences. ``referenced_sentence_count`` is the number of
     sentences with a reference, and ``marked_sentence_count`` is the number of sentences with a
     mark.
     """
 
     text: str
     sentence_count: int
-    tied_sentence_count: int
+    referenced_sentence_count: int
     marked_sentence_count: int
 
     @property
     def description(self) -> str:
         """A line with three counts: all sentences, those tied to a record, and those marked as unsupported."""
         return (
-            f"of {format_count(self.sentence_count, 'sentence')} {self.tied_sentence_count} tied to records, "
-            f"{self.marked_sentence_count} {ABSENT_TEXT}"
+            f"of {format_count(self.sentence_count, 'sentence')} {self.referenced_sentence_count} tied to records, "
+            f"{self.marked_sentence_count} {NOT_IN_TRANSCRIPT_NOTE}"
         )
 
 
@@ -335,7 +337,7 @@ class _EvidenceIndex:
             if len(number := self._records_by_word[word]) < MIN_COMMON_WORD_RECORDS
         ]
 
-        def rank_record(number: int) -> tuple[bool, float, int]:
+        def sort_key_of_record(number: int) -> tuple[bool, float, int]:
             reference, size = self._records[number]
             shared_word_score = 1 + sum(
                 1 / math.log2(2 + len(record_sets))
@@ -357,7 +359,7 @@ class _EvidenceIndex:
             if number >= 0 and self._records[number][0]
         ]
         if tried_numbers:
-            return self._records[max(tried_numbers, key=rank_record)][0]
+            return self._records[max(tried_numbers, key=sort_key_of_record)][0]
         return ""
 
 
@@ -396,7 +398,7 @@ def read_record_texts(file: str | SharedFile, session_id: str) -> Iterator[tuple
 def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> CheckedSummary:
     """Check a summary. ``record_texts`` are the references and texts of the records, in order."""
     pieces = []
-    for piece, is_sentence in _split_into_pieces(text):
+    for piece, is_sentence in _split_and_mark_sentences(text):
         pieces.append((piece, _make_sentence(piece) if is_sentence else None))
     evidence = _EvidenceIndex([sentence for _, sentence in pieces if sentence])
     for reference, words in record_texts:
@@ -413,8 +415,8 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
         ]
         if absent_names:
             marked_count += 1
-            if ABSENT_TEXT not in piece:
-                marked_text.append(f" [{ABSENT_TEXT}: {_join_names(absent_names)}]")
+            if NOT_IN_TRANSCRIPT_NOTE not in piece:
+                marked_text.append(f" [{NOT_IN_TRANSCRIPT_NOTE}: {_join_names(absent_names)}]")
             continue
         if sentence.claims and sentence.is_identifying:
             best_reference = evidence.find_best_record(sentence)
@@ -436,7 +438,7 @@ def _join_names(names: Iterable[str]) -> str:
     return ", ".join(short_names[:MAX_NAMED_CLAIMS])
 
 
-def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
+def _split_and_mark_sentences(text: str) -> Iterator[tuple[str, bool]]:
     """Split a text into pieces. For each piece, also yield whether it is a sentence.
 
     The joined pieces are the whole text.

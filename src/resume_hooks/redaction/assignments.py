@@ -22,11 +22,11 @@ _NAME_SEARCH_BYTES = 64
 MAX_VALUE_BYTES = 400
 """Maximum number of bytes in a value that is a secret only because of its name."""
 
-_SEPARATOR_BYTES = b"\"'`\\ \t=:>,?|]"
+_SEPARATOR_CHARACTERS = b"\"'`\\ \t=:>,?|]"
 _AUTH_SCHEMES = (b"bearer", b"basic", b"token", b"apikey", b"ssws")
 """The words that may precede the credentials in an ``Authorization`` header."""
 
-_SCHEME_SEPARATOR_BYTES = b" \t:\"'`\\"
+_SCHEME_SEPARATOR_CHARACTERS = b" \t:\"'`\\"
 """The characters between the scheme, such as ``bearer``, and the credentials in an
 ``Authorization`` header."""
 
@@ -147,8 +147,8 @@ _FOLDED_YAML_LINE_PATTERN = compile_lazily(
 """Matches the next line of a value in YAML that has several lines."""
 
 _MAX_CONTINUATIONS = 40
-CONTINUED_VALUE_ENDS = {b'"', b"'", b"\\"}
-"""The characters after a value that may have a continuation."""
+CHARACTERS_AFTER_CONTINUED_VALUE = {b'"', b"'", b"\\"}
+"""The characters that may be directly after a value if the value has a continuation."""
 
 NEXT_LINE_INDENTS = {b"  ", b"\t\t"}
 """The characters before a value that begins on the line below its name."""
@@ -182,7 +182,7 @@ def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
     if not _is_assignment(name, separator):
         return (
             []
-            if separator.strip(_SCHEME_SEPARATOR_BYTES)
+            if separator.strip(_SCHEME_SEPARATOR_CHARACTERS)
             else _authorization_spans(raw, start, name)
         )
     vendor_numbers, generic_kind = _vendor_numbers_and_generic_kind(name)
@@ -301,7 +301,7 @@ def _name_and_separator(lower: bytes, start: int) -> tuple[bytes, bytes]:
 
     Both are empty if no name precedes the value.
     """
-    if lower[start - 1] not in _SEPARATOR_BYTES:
+    if lower[start - 1] not in _SEPARATOR_CHARACTERS:
         return b"", b""
     text_before = lower[max(0, start - _NAME_SEARCH_BYTES) : start]
     if text_before[-2:] in _INDENTED_VALUE_STARTS and (
@@ -310,7 +310,7 @@ def _name_and_separator(lower: bytes, start: int) -> tuple[bytes, bytes]:
     ):
         line_break = _LINE_BREAK_BEFORE_VALUE_PATTERN.search(text_before)
         text_before = text_before[: line_break.start() + 1] if line_break else text_before
-    name = text_before.rstrip(_SEPARATOR_BYTES)
+    name = text_before.rstrip(_SEPARATOR_CHARACTERS)
     if text_before.endswith((b'"', b"'")) and _CALL_WITH_KEY_PATTERN.search(text_before):
         return b"api_key", b"="
     phrase, separator = (
@@ -352,11 +352,11 @@ def _vendor_numbers_and_generic_kind(phrase: bytes) -> tuple[tuple[int, ...], st
         return vendor_numbers, ""
     for match in _SECRET_WORD_PATTERN.finditer(name):
         if _NAME_SUFFIX_PATTERN.match(name, match.end()):
-            return vendor_numbers, _generic_kind(match[0])
+            return vendor_numbers, _kind_of_secret_word(match[0])
     return vendor_numbers, ""
 
 
-def _generic_kind(word: bytes) -> str:
+def _kind_of_secret_word(word: bytes) -> str:
     if word.startswith((b"passw", b"pwd", b"passph")):
         return "password"
     if b"token" in word:

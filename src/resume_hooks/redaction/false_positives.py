@@ -69,7 +69,7 @@ _UUID_PATTERN = compile_lazily(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-
 _WORD_PATTERN = compile_lazily(rb"[A-Z]?[a-z]+|[A-Z]+")
 _VOWEL_PATTERN = compile_lazily(rb"[aeiouyAEIOUY]")
 _NUMBER_PATTERN = compile_lazily(rb"[0-9]+")
-_NON_LETTER_BYTES = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
+_NON_LETTER_CHARACTERS = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
 _COMMON_WORDS_PATTERN = compile_lazily(
     rb"pass(?:word|wd|phrase|code)?|plain(?:text)?|cleartext|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous"
     rb"|default|demo|hello|"
@@ -165,7 +165,7 @@ def consists_of_words(value: bytes) -> bool:
         for word in _WORD_PATTERN.findall(value)
         if len(word) >= 3 and _VOWEL_PATTERN.search(word)
     ]
-    letter_count = len(value.translate(None, _NON_LETTER_BYTES))
+    letter_count = len(value.translate(None, _NON_LETTER_CHARACTERS))
     if sum(length for length in word_lengths if length >= 4) * 10 >= letter_count * 7:
         return True
     return number_count <= 1 and sum(word_lengths) * 4 >= letter_count * 3
@@ -180,7 +180,7 @@ def _is_slug(value: bytes) -> bool:
         for word in _WORD_PATTERN.findall(value)
         if len(word) >= 3 and _VOWEL_PATTERN.search(word)
     ]
-    letter_count = len(value.translate(None, _NON_LETTER_BYTES))
+    letter_count = len(value.translate(None, _NON_LETTER_CHARACTERS))
     return sum(map(len, words)) * 10 >= letter_count * 7
 
 

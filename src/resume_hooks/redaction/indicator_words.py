@@ -70,12 +70,12 @@ text that it examined."""
 class _WordHandlers(NamedTuple):
     """The two functions for a word.
 
-    ``candidate_positions`` yields those positions of the word in lower-case bytes after which a
-    secret may follow. ``spans`` yields the secrets.
+    ``find_candidate_positions`` yields those positions of the word in lower-case bytes after which a
+    secret may follow. ``find_spans`` yields the secrets.
     """
 
-    candidate_positions: Callable[[bytes, Iterable[int]], Iterator[int]]
-    spans: Callable[[bytes, Iterable[int]], Iterator[Span]]
+    find_candidate_positions: Callable[[bytes, Iterable[int]], Iterator[int]]
+    find_spans: Callable[[bytes, Iterable[int]], Iterator[Span]]
 
 
 def _handlers_of_single_word(
@@ -86,17 +86,17 @@ def _handlers_of_single_word(
     ``find_secrets`` yields the secrets after the word.
     """
 
-    def candidate_positions(lower: bytes, positions: Iterable[int]) -> Iterator[int]:
+    def find_candidate_positions(lower: bytes, positions: Iterable[int]) -> Iterator[int]:
         return (position for position in positions if may_precede_secret(lower, position))
 
-    def spans(raw: bytes, positions: Iterable[int]) -> Iterator[Span]:
+    def find_spans(raw: bytes, positions: Iterable[int]) -> Iterator[Span]:
         end = nested_words = 0
         for position in positions:
             nested_words = nested_words + 1 if position < end else 0
             if nested_words <= _MAX_NESTED_WORDS:
                 end = max(end, (yield from find_secrets(raw, position)) or 0)
 
-    return _WordHandlers(candidate_positions, spans)
+    return _WordHandlers(find_candidate_positions, find_spans)
 
 
 _TEXT_BEFORE_VALUE_PATTERN = compile_lazily(
@@ -114,7 +114,7 @@ _SET_COMMAND_PATTERN = compile_lazily(rb"(?:define|set|env)[^\n]{0,40}\Z")
 """Matches a command that assigns a value to the name after it."""
 
 
-_OPTION_OR_COLUMN_STARTS = frozenset([b"-", b",", b"|", b"\t", b";"])
+_CHARACTERS_BEFORE_OPTION_OR_COLUMN = frozenset([b"-", b",", b"|", b"\t", b";"])
 """The characters before an option, or before a name in a column heading."""
 
 
@@ -129,7 +129,7 @@ def _may_have_value(lower: bytes, position: int) -> bool:
         return is_command_name(lower, position)
     return bool(
         _TEXT_BEFORE_VALUE_PATTERN.match(lower, end)
-        or lower[start - 1 : start] in _OPTION_OR_COLUMN_STARTS
+        or lower[start - 1 : start] in _CHARACTERS_BEFORE_OPTION_OR_COLUMN
         or _SET_COMMAND_PATTERN.search(lower, max(0, start - 48), start)
         or is_command_name(lower, position)
         or NAME_FIELD_PATTERN.search(lower, max(0, start - 40), start)
@@ -203,12 +203,12 @@ def _handlers_of_last_word(word: bytes, endings: bytes = b"") -> _WordHandlers:
         re.escape(word) + rb"(?!(?:" + endings + rb")(?![a-z]))[a-z]+(?![\w-])"
     )
 
-    def candidate_positions(lower: bytes, positions: Iterable[int]) -> Iterator[int]:
+    def find_candidate_positions(lower: bytes, positions: Iterable[int]) -> Iterator[int]:
         for position in positions:
             if not longer_word.match(lower, position) and _may_have_value(lower, position):
                 yield position
 
-    return _WordHandlers(candidate_positions, _spans_of_names)
+    return _WordHandlers(find_candidate_positions, _spans_of_names)
 
 
 HANDLERS_BY_WORD: dict[bytes, _WordHandlers] = {
@@ -224,9 +224,9 @@ HANDLERS_BY_WORD: dict[bytes, _WordHandlers] = {
     b"community": _handlers_of_last_word(b"community"),
     b"login": _handlers_of_last_word(b"login", rb"s"),
     **{
-        row.option: _WordHandlers(
-            partial(password_option_positions, option=row.option),
-            partial(argument_spans, option=row.option),
+        row.name: _WordHandlers(
+            partial(password_option_positions, option=row.name),
+            partial(argument_spans, option=row.name),
         )
         for row in PASSWORD_OPTIONS
     },
@@ -280,10 +280,10 @@ def spans_after_indicator_words(raw: bytes, lower: bytes) -> Iterator[Span]:
     ``lower`` is ``raw`` in lower case.
     """
     for word, positions in _positions_by_word(lower):
-        if word.spans is _spans_of_names:
-            yield from word.spans(raw, positions)
+        if word.find_spans is _spans_of_names:
+            yield from word.find_spans(raw, positions)
         else:
-            yield from word.spans(raw, word.candidate_positions(lower, positions))
+            yield from word.find_spans(raw, word.find_candidate_positions(lower, positions))
 
 
 def positions_of_indicator_words(lower: bytes) -> Iterator[int]:
@@ -292,7 +292,7 @@ def positions_of_indicator_words(lower: bytes) -> Iterator[int]:
     The bytes are in lower case, and they may contain escapes of any depth.
     """
     for word, positions in _positions_by_word(lower):
-        yield from word.candidate_positions(lower, positions)
+        yield from word.find_candidate_positions(lower, positions)
 
 
 _WordFinder = Callable[[bytes], Iterable[tuple[int, int]]]

@@ -18,9 +18,9 @@ from resume_hooks.redaction.spans import Span, merge_spans
 from resume_hooks.redaction.texts import (
     Secret,
     placeholder_of_secret,
+    positions_of_possible_secrets,
     remove_until_clean,
     spans_in_bytes,
-    suspect_positions,
 )
 from resume_hooks.redaction.unescape import decode_layer
 
@@ -168,7 +168,7 @@ def redact_line(line: bytes) -> tuple[bytes, list[Secret]]:
 
 def find_secrets_in_line(line: bytes) -> list[Secret]:
     """Return every secret in a line of a transcript, in order, with positions in bytes."""
-    positions = sorted(suspect_positions(line))
+    positions = sorted(positions_of_possible_secrets(line))
     if not positions:
         return []
     spans = _spans_in_leaves(line, positions) if is_json_object(line) else spans_in_bytes(line)

@@ -56,7 +56,8 @@ _CUT_VALUE_EDGE_BYTES = 3
 to an ellipsis."""
 
 _MIN_CUT_VALUE_BYTES = 8
-"""Minimum number of bytes of a cut value that is found without an ellipsis and inside a word.
+"""A part of a value is found without an ellipsis, or inside a word, only if it has at least this many
+bytes.
 
 A text may end with the beginning of a value, or start with the end of a value.
 """
@@ -74,7 +75,7 @@ value."""
 _TO_URL_SAFE_BASE64_TABLE = bytes.maketrans(b"+/", b"-_")
 _TO_STANDARD_BASE64_TABLE = bytes.maketrans(b"-_", b"+/")
 
-_IGNORED_BYTES = b" \t\r\n\\\"'`"
+_IGNORED_CHARACTERS = b" \t\r\n\\\"'`"
 """The characters of quotes, escapes and line breaks, which may interrupt a value."""
 
 _GAP_EXPRESSION = rb"[\s\\\"'`]*"
@@ -157,7 +158,7 @@ class Redactor:
         self._excluded_names.update(name.encode("utf-8", "surrogatepass") for name in names)
 
     def learn_text(self, text: str) -> None:
-        """Remember each secret that the rules find in an original text."""
+        """Remember each secret that the rules find in a text that was not redacted yet."""
         for secret in find_secrets(text):
             value = text[secret.start : secret.end]
             self._remember_secret(secret.kind, value.encode("utf-8", "surrogatepass"))
@@ -202,7 +203,7 @@ class Redactor:
             self._remember_value(kind, part)
 
     def _remember_value(self, kind: str, value: bytes) -> None:
-        compact_value = value.translate(None, _IGNORED_BYTES)
+        compact_value = value.translate(None, _IGNORED_CHARACTERS)
         if (
             len(compact_value) < MIN_VALUE_BYTES
             or is_common_value(compact_value)
@@ -293,7 +294,7 @@ class Redactor:
             self._value_edges = tuple(dict.fromkeys(edges))
         if not self._value_edges:
             return False
-        compact_line = line.translate(None, _IGNORED_BYTES)
+        compact_line = line.translate(None, _IGNORED_CHARACTERS)
         if any(edge in compact_line for edge in self._value_edges):
             return True
         if self._values_in_base64(line):
@@ -321,7 +322,7 @@ class Redactor:
                 yield span._replace(start=start, end=end)
 
     def _spans_in_view(self, text: bytes) -> Iterator[Span]:
-        compact_value = text.translate(None, _IGNORED_BYTES)
+        compact_value = text.translate(None, _IGNORED_CHARACTERS)
         for value in (*self._values_anywhere.values(), *self._word_values.values()):
             if value.compact_value in compact_value:
                 yield from value.spans_in_text(text)
@@ -364,7 +365,7 @@ class Redactor:
             values = self._values_by_beginning.get(text[start : start + _CUT_VALUE_EDGE_BYTES])
             is_long = end - start >= _MIN_CUT_VALUE_BYTES
             if values and (is_long or not text[start - 1 : start].isalnum()):
-                part = text[start:end].translate(None, _IGNORED_BYTES)
+                part = text[start:end].translate(None, _IGNORED_CHARACTERS)
                 cut_values = (
                     value
                     for value in values
@@ -379,7 +380,7 @@ class Redactor:
             values = self._values_by_end.get(text[end - _CUT_VALUE_EDGE_BYTES : end])
             is_long = end - start >= _MIN_CUT_VALUE_BYTES
             if values and (is_long or not text[end : end + 1].isalnum()):
-                part = text[start:end].translate(None, _IGNORED_BYTES)
+                part = text[start:end].translate(None, _IGNORED_CHARACTERS)
                 cut_values = (
                     value
                     for value in values

@@ -18,10 +18,10 @@ from resume_hooks.redaction.spans import SHAPE, Span
 MIN_RUN_CHARACTERS = 16
 """Minimum number of characters in a run."""
 
-_RUN_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
-_RUN_BYTE_TABLE = bytes(97 if sign in _RUN_BYTES else 32 for sign in range(256))
+_RUN_CHARACTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+_RUN_BYTE_TABLE = bytes(97 if sign in _RUN_CHARACTERS else 32 for sign in range(256))
 _SHORTEST_TRANSLATED_RUN = b"a" * MIN_RUN_CHARACTERS
-_NON_DIGIT_BYTES = bytes(range(256)).translate(None, b"0123456789")
+_NON_DIGIT_CHARACTERS = bytes(range(256)).translate(None, b"0123456789")
 
 _ID_PREFIXES = frozenset([b"toolu", b"msg_0", b"req_0", b"ephem", b"claud"])
 """The beginnings of the API's ids and of other words that are frequent in transcripts."""
@@ -34,7 +34,7 @@ The number of these runs is limited.
 """
 
 _VALUE_SEPARATORS = frozenset([b".", b"/", b"+", b"~"])
-_VALUE_BYTE_TABLE = bytes(sign if sign in _RUN_BYTES + b"./+~" else 0 for sign in range(256))
+_VALUE_BYTE_TABLE = bytes(sign if sign in _RUN_CHARACTERS + b"./+~" else 0 for sign in range(256))
 _VALUE_START_SEARCH_BYTES = 96
 """The number of bytes before a run in which the start of its value is searched for."""
 
@@ -50,7 +50,7 @@ _MAX_KEYWORD_OFFSET = 96
 _BASE64_BEFORE_TOKEN_PATTERN = compile_lazily(
     rb"(?:[A-Za-z0-9+/]{3}\+|(?=\S{0,12}\d)(?=\S{0,12}[A-Z])[A-Za-z0-9+/]{12}/)\Z"
 )
-"""Matches base64 text directly before a match. In this case the match is part of the base64 text
+"""Matches base64 text directly before the match of a rule. Such a match is part of the base64 text
 and not a token."""
 
 _TOKEN_TAIL_PATTERN = compile_lazily(rb"(?:\.?[\w-]){0,300}")
@@ -58,7 +58,7 @@ _TOKEN_TAIL_PATTERN = compile_lazily(rb"(?:\.?[\w-]){0,300}")
 longer."""
 
 
-def suspect_runs(raw: bytes) -> list[tuple[int, int]]:
+def runs_of_possible_secrets(raw: bytes) -> list[tuple[int, int]]:
     """Return the start and end of each long run in ``raw`` that may be a secret.
 
     Each of these runs contains a digit or a keyword, and is not a UUID, an API id or part of longer
@@ -81,7 +81,7 @@ def suspect_runs(raw: bytes) -> list[tuple[int, int]]:
             )
         ):
             continue
-        if not (run.translate(None, _NON_DIGIT_BYTES) or _has_keyword(run)):
+        if not (run.translate(None, _NON_DIGIT_CHARACTERS) or _has_keyword(run)):
             if len(_harmless_runs) < _MAX_CACHED_RUNS:
                 _harmless_runs.add(run)
         elif not _is_inside_base64(raw, start, end):
@@ -171,17 +171,19 @@ def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> It
                     )
 
 
-def _windows_around_keywords(positions: list[int], reach: int) -> Iterator[tuple[int, int]]:
+def _windows_around_keywords(
+    positions: list[int], max_token_bytes: int
+) -> Iterator[tuple[int, int]]:
     """Yield the ranges around keywords that may contain tokens. Overlapping ranges are merged.
 
-    ``reach`` is the maximum number of bytes from a keyword to the end of its token.
+    ``max_token_bytes`` is the maximum number of bytes from a keyword to the end of its token.
     """
-    start, end = max(0, positions[0] - _MAX_KEYWORD_OFFSET), positions[0] + reach
+    start, end = max(0, positions[0] - _MAX_KEYWORD_OFFSET), positions[0] + max_token_bytes
     for position in positions[1:]:
         if position - _MAX_KEYWORD_OFFSET > end:
             yield start, end
             start = position - _MAX_KEYWORD_OFFSET
-        end = position + reach
+        end = position + max_token_bytes
     yield start, end
 
 

@@ -71,7 +71,7 @@ class Notation(NamedTuple):
     """A notation of a name and its value.
 
     ``first_characters`` are the characters that can follow the name. ``value_pattern`` matches the
-    text from the end of the name to the end of the value, and ``text_before_pattern`` matches the
+    text from the end of the name to the end of the value, and ``before_name_pattern`` matches the
     text before the name. ``requirement`` determines which values are accepted: words of any kind,
     words in lower case, three words, a likely password, a password with a digit from a sentence, or
     random characters.
@@ -79,7 +79,7 @@ class Notation(NamedTuple):
 
     first_characters: bytes
     value_pattern: re.Pattern[bytes]
-    text_before_pattern: re.Pattern[bytes] | None
+    before_name_pattern: re.Pattern[bytes] | None
     requirement: int
 
 

@@ -331,8 +331,8 @@ _HORIZONTAL_RULE_PATTERN = compile_lazily(rb"[\s|+:=-]{3,400}")
 _COLUMN_SEPARATORS = (b"|", b",", b"\t", b";")
 """The separators of columns in a table, most reliable first."""
 
-_CELL_START_BYTES = frozenset([b",", b"|", b"\t", b";", b"("])
-_CELL_END_BYTES = frozenset([b",", b"|", b";", b")"])
+_CHARACTERS_BEFORE_CELL = frozenset([b",", b"|", b"\t", b";", b"("])
+_CHARACTERS_AFTER_CELL = frozenset([b",", b"|", b";", b")"])
 _INSERT_VALUES_PATTERN = compile_lazily(
     rb"(?i)[^()\n]{0,300}\)\s{0,20}values\s{0,20}\((?P<row>[^()\n]{1,400})\)"
 )
@@ -421,8 +421,8 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
     ``start`` to ``end``.
     """
     if (
-        raw[start - 1 : start] not in _CELL_START_BYTES
-        and raw[end : end + 2].strip()[:1] not in _CELL_END_BYTES
+        raw[start - 1 : start] not in _CHARACTERS_BEFORE_CELL
+        and raw[end : end + 2].strip()[:1] not in _CHARACTERS_AFTER_CELL
     ):
         return
     insert_match = _INSERT_VALUES_PATTERN.match(raw, end)

@@ -16,7 +16,7 @@ from resume_hooks.redaction.passwords import password_spans
 from resume_hooks.redaction.spans import Span
 
 
-class Option(NamedTuple):
+class PasswordOption(NamedTuple):
     """An option that takes a password.
 
     ``programs`` are the names of the programs that have this option. ``after_program_pattern``
@@ -24,7 +24,7 @@ class Option(NamedTuple):
     password.
     """
 
-    option: bytes
+    name: bytes
     programs: tuple[bytes, ...]
     after_program_pattern: re.Pattern[bytes]
     argument_pattern: re.Pattern[bytes]
@@ -33,19 +33,19 @@ class Option(NamedTuple):
 _SPACE_EXPRESSION = rb"[ \t]{1,4}"
 _NAME_END_EXPRESSION = rb"(?:\s|\Z)"
 PASSWORD_OPTIONS = [
-    Option(
+    PasswordOption(
         b" -p",
         (b"mysql", b"mariadb"),
         compile_lazily(rb"[\w-]{0,12}" + _NAME_END_EXPRESSION),
         compile_lazily(rb" -p" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b" -p",
         (b" login", b"\tlogin", b"sshpass"),
         compile_lazily(_NAME_END_EXPRESSION),
         compile_lazily(rb" -p[ \t=]{0,4}" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b" -p",
         (
             b"mongo",
@@ -61,13 +61,13 @@ PASSWORD_OPTIONS = [
         compile_lazily(rb"[\w-]{0,12}" + _NAME_END_EXPRESSION),
         compile_lazily(rb" -p[ \t]{0,4}" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b" -p",
         (b"sqlcmd", b"zip", b"mosquitto_", b"bcp"),
         compile_lazily(rb"[\w-]{0,12}" + _NAME_END_EXPRESSION),
         compile_lazily(rb" -P[ \t]{0,4}" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b"-u",
         (b"smb", b"lftp"),
         compile_lazily(rb"[\w-]{0,12}" + _NAME_END_EXPRESSION),
@@ -79,67 +79,67 @@ PASSWORD_OPTIONS = [
             + rb"{6,200})"
         ),
     ),
-    Option(
+    PasswordOption(
         b" -p",
         (b" -u", b" -U", b" --user", b" --login", b" --admin-user", b" -l", b" -n"),
         compile_lazily(rb"(?:ser|sername|name)?[ =]"),
         compile_lazily(rb" -[pP][ \t=]{0,2}(?![^\s]{0,40}:\d)" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b" -w",
         (b"security ",),
         compile_lazily(rb"[a-z]{2,12}-[a-z-]{2,40}" + _NAME_END_EXPRESSION),
         compile_lazily(rb" -w[ \t]{0,4}" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b" -w",
         (b"ipa-",),
         compile_lazily(rb"[\w-]{0,20}" + _NAME_END_EXPRESSION),
         compile_lazily(rb" -w[ \t]{0,4}" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b" -w",
         (b" -U", b" -D", b" -d"),
         compile_lazily(rb"[ ]"),
         compile_lazily(rb" -w[ \t]{0,4}" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b" /rp",
         (b" /ru",),
         compile_lazily(_NAME_END_EXPRESSION),
         compile_lazily(rb" /rp[ \t]{1,4}" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b" -p",
         (b"psexec", b"rdesktop"),
         compile_lazily(_NAME_END_EXPRESSION),
         compile_lazily(rb" -p[ \t]{1,4}" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b" /p:",
         (b"freerdp",),
         compile_lazily(_NAME_END_EXPRESSION),
         compile_lazily(rb" /p:" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b"-creds",
         (b"skopeo",),
         compile_lazily(_NAME_END_EXPRESSION),
         compile_lazily(rb"-creds[ =]{1,4}[\w.-]{1,60}:" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b" -w",
         (b"ldap",),
         compile_lazily(rb"[a-z]{3,8}" + _NAME_END_EXPRESSION),
         compile_lazily(rb" -w[ \t]{0,4}" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b" -a",
         (b"redis-cli",),
         compile_lazily(_NAME_END_EXPRESSION),
         compile_lazily(rb" -a[ \t]{1,4}" + VALUE_EXPRESSION),
     ),
-    Option(
+    PasswordOption(
         b"-u",
         (b"curl", b"wget", b"http ", b"httpie"),
         compile_lazily(rb"\s"),
@@ -154,7 +154,7 @@ PASSWORD_OPTIONS = [
 _PROGRAM_SEARCH_BYTES = 300
 """The number of bytes before an option in which the name of its program is searched for."""
 
-_COMMAND_END_BYTES = (b"\n", b";", b"|", b"&")
+_CHARACTERS_AFTER_COMMAND = (b"\n", b";", b"|", b"&")
 _COMMAND_END_PATTERN = compile_lazily(rb"[\n;|&]")
 
 
@@ -174,20 +174,20 @@ def password_option_positions(
 
 def _positions_of_option(
     raw: bytes, positions: Iterable[int], option: bytes
-) -> Iterator[tuple[int, Option]]:
+) -> Iterator[tuple[int, PasswordOption]]:
     """Yield the positions at which an option follows one of its programs in the same command.
 
-    Each position is followed by the matching ``Option``.
+    Each position is followed by the matching ``PasswordOption``.
     """
-    rows = [row for row in PASSWORD_OPTIONS if row.option == option]
-    program_ends_by_option: list[tuple[Option, list[int]]] = []
+    rows = [row for row in PASSWORD_OPTIONS if row.name == option]
+    program_ends_by_option: list[tuple[PasswordOption, list[int]]] = []
     command_end = 0
     for position in positions:
         if position >= command_end:
             command_start = (
                 max(
                     raw.rfind(sign, max(0, position - _PROGRAM_SEARCH_BYTES), position)
-                    for sign in _COMMAND_END_BYTES
+                    for sign in _CHARACTERS_AFTER_COMMAND
                 )
                 + 1
             )
@@ -206,7 +206,9 @@ def _positions_of_option(
                 break
 
 
-def _ends_of_programs(raw: bytes, row: Option, command_start: int, command_end: int) -> list[int]:
+def _ends_of_programs(
+    raw: bytes, row: PasswordOption, command_start: int, command_end: int
+) -> list[int]:
     """Return the positions at which the names of the option's programs end in a command, in order."""
     positions = sorted(
         position

@@ -30,11 +30,11 @@ for."""
 _MAX_EXAMINED_OCCURRENCES = 8
 """Maximum number of occurrences of the same word that are examined."""
 
-_NAME_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-_WORD_CHARACTERS = frozenset(bytes([sign]) for sign in _NAME_BYTES)
+_NAME_CHARACTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+_WORD_CHARACTERS = frozenset(bytes([sign]) for sign in _NAME_CHARACTERS)
 _MAX_NAME_BYTES = 64
 
-_BYTES_BEFORE_VALUE = b" \t\"'"
+_CHARACTERS_BEFORE_VALUE = b" \t\"'"
 
 _BEFORE_DECLARED_NAME_PATTERN = compile_lazily(
     rb"(?:\A|[\n(,;]|\b(?:let|var|val|const|local|my))[ \t]{0,20}\$?\Z"
@@ -46,8 +46,8 @@ _MIN_NAMES_WITH_SAME_VALUE = 4
 """Minimum number of other names with the same value. Up to three names may have the same password,
 for example those for a user, a host and a database."""
 
-_BLANK_BYTES = frozenset([b" ", b"\t"])
-_QUOTE_BYTES = frozenset([b'"', b"'"])
+_BLANK_CHARACTERS = frozenset([b" ", b"\t"])
+_QUOTE_CHARACTERS = frozenset([b'"', b"'"])
 _LUA_METHOD_PATTERN = compile_lazily(rb"[a-z_]+:[a-z_]+")
 """Matches an object and its method in Lua."""
 
@@ -61,12 +61,12 @@ _CONSTANT_END_PATTERN = compile_lazily(rb"_[A-Z]{3,}\Z")
 def is_variable(raw: bytes, match: re.Match[bytes]) -> bool:
     """Check whether an unquoted value is a name in a program, for example ``password=db_pass2)``."""
     value = match["bare"]
-    if match[0][:1] in _BLANK_BYTES and _LUA_METHOD_PATTERN.fullmatch(value):
+    if match[0][:1] in _BLANK_CHARACTERS and _LUA_METHOD_PATTERN.fullmatch(value):
         return True
     if not PROGRAM_NAME_PATTERN.fullmatch(value) or b"/" in value or b"." in value:
         return False
     is_closed = _CLOSING_BRACKET_PATTERN.match(raw, match.end()) is not None
-    if is_closed and (match[0][:1] in _QUOTE_BYTES or _SECRET_WORD_END_PATTERN.search(value)):
+    if is_closed and (match[0][:1] in _QUOTE_CHARACTERS or _SECRET_WORD_END_PATTERN.search(value)):
         return True
     if _CONSTANT_END_PATTERN.search(value) and is_closed:
         return True
@@ -100,11 +100,11 @@ def is_value_of_many_names(raw: bytes, position: int, value: bytes) -> bool:
         position + _SAME_WORD_SEARCH_BYTES,
     ):
         text_before = raw[max(0, other_position - _MAX_NAME_BYTES) : other_position].rstrip(
-            _BYTES_BEFORE_VALUE
+            _CHARACTERS_BEFORE_VALUE
         )
         if text_before.endswith((b":", b"=")):
-            name = text_before[:-1].rstrip(_BYTES_BEFORE_VALUE)
-            names.add(name[len(name.rstrip(_NAME_BYTES)) :])
+            name = text_before[:-1].rstrip(_CHARACTERS_BEFORE_VALUE)
+            names.add(name[len(name.rstrip(_NAME_CHARACTERS)) :])
     return len(names) >= _MIN_NAMES_WITH_SAME_VALUE
 
 

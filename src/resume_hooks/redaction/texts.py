@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from resume_hooks.redaction.assignments import (
-    CONTINUED_VALUE_ENDS,
+    CHARACTERS_AFTER_CONTINUED_VALUE,
     NEXT_LINE_INDENTS,
     assigned_run_spans,
     continuation_spans,
@@ -23,8 +23,8 @@ from resume_hooks.redaction.indicator_words import (
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.long_runs import (
     has_token_keyword,
+    runs_of_possible_secrets,
     start_of_value,
-    suspect_runs,
     token_spans,
 )
 from resume_hooks.redaction.spans import Span, merge_spans
@@ -49,7 +49,7 @@ remains."""
 Content = TypeVar("Content", str, bytes)
 
 
-def suspect_positions(raw: bytes) -> Iterator[int]:
+def positions_of_possible_secrets(raw: bytes) -> Iterator[int]:
     """Yield positions at which, or shortly after which, a secret may begin. The order is not defined.
 
     This check is fast and misses no secret. ``raw`` may contain escapes of any depth, so there may
@@ -63,7 +63,7 @@ def suspect_positions(raw: bytes) -> Iterator[int]:
     yield from positions_of_invisible_characters(raw)
     yield from (match.start() for match in ESCAPED_CHARACTER_PATTERN.finditer(lower))
     yield from positions_of_indicator_words(lower)
-    for start, end in suspect_runs(raw):
+    for start, end in runs_of_possible_secrets(raw):
         if has_token_keyword(raw, lower, start, end) or may_have_secret_name(
             lower, start_of_value(raw, start)
         ):
@@ -109,14 +109,14 @@ def _spans_in_text(raw: bytes) -> Iterator[Span]:
     Matches may overlap.
     """
     lower = raw.lower()
-    runs = suspect_runs(raw)
+    runs = runs_of_possible_secrets(raw)
     yield from token_spans(raw, lower, runs)
     for start, _ in runs:
         value_start = start_of_value(raw, start)
         spans = assigned_run_spans(raw, lower, value_start)
         yield from spans
         if spans and (
-            raw[spans[0].end : spans[0].end + 1] in CONTINUED_VALUE_ENDS
+            raw[spans[0].end : spans[0].end + 1] in CHARACTERS_AFTER_CONTINUED_VALUE
             or raw[value_start - 2 : value_start] in NEXT_LINE_INDENTS
         ):
             yield from continuation_spans(raw, value_start, spans[0])

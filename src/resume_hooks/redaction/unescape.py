@@ -77,9 +77,9 @@ or two of these bytes, so searching for one group at a time is ten times as fast
 all."""
 
 _INVISIBLE_RUN_PATTERN = compile_lazily(rb"(?:" + _INVISIBLE_CHARACTER_EXPRESSION + rb")+")
-_CONTROL_BYTES = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
+_CONTROL_CHARACTERS = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
 _LAST_ASCII_BYTE = 127
-_VISIBLE_BYTES = frozenset(range(33, 127))
+_VISIBLE_CHARACTERS = frozenset(range(33, 127))
 _INVISIBLE_TEXT_PATTERN = compile_lazily(
     rb"\x1b\][^\x07\x1b]{0,4000}(?:\x07|\x1b\\)|"
     + _CONTROL_SEQUENCE_EXPRESSION
@@ -224,7 +224,7 @@ def positions_of_invisible_characters(raw: bytes) -> Iterator[int]:
 
     Invisible characters in an emoji are omitted.
     """
-    has_controls = len(raw.translate(None, _CONTROL_BYTES)) < len(raw)
+    has_controls = len(raw.translate(None, _CONTROL_CHARACTERS)) < len(raw)
     if not has_controls and (
         raw.isascii()
         or not any(first in raw and pattern.search(raw) for first, pattern in _INVISIBLE_PATTERNS)
@@ -234,8 +234,10 @@ def positions_of_invisible_characters(raw: bytes) -> Iterator[int]:
         start, end = match.span()
         if end == len(raw):
             return
-        follows_visible_byte = start > 0 and raw[start - 1] in _VISIBLE_BYTES
-        if raw[end] in _VISIBLE_BYTES or (follows_visible_byte and raw[end] > _LAST_ASCII_BYTE):
+        follows_visible_byte = start > 0 and raw[start - 1] in _VISIBLE_CHARACTERS
+        if raw[end] in _VISIBLE_CHARACTERS or (
+            follows_visible_byte and raw[end] > _LAST_ASCII_BYTE
+        ):
             yield start
 
 
@@ -266,7 +268,7 @@ def _decode_json_string(raw: bytes) -> bytes | None:
 def _decode_simple_escapes(raw: bytes) -> bytes:
     """Return ``raw`` with its one-letter escapes decoded.
 
-    Splitting the text takes half as long as a replacement for each letter.
+    Splitting the text at its backslashes takes half as long as replacing each escape.
     """
     decoded: list[bytes] = []
     for section in raw.split(b"\\\\"):

@@ -419,7 +419,7 @@ def test_a_file_with_an_invalid_path_is_not_imported(
     session = write_project_session(config_home, session_records(), FIRST_SESSION_ID)
     write_sidecars(session)
     path = write_bundle(config_home, session)
-    monkeypatch.setattr(BundleSeal, "seal_sums", lambda _, sums: sums)
+    monkeypatch.setattr(BundleSeal, "seal_checksums", lambda _, sums: sums)
     path.write_bytes(path.read_bytes().replace(b"tool-results/out.txt", invalid_path.encode()))
     (came,) = import_bundle(path, second_home)
     own = Path(came.receipt.file).with_suffix("")

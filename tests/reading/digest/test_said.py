@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.reading.digest.entries import Digest, MessageKind
-from resume_hooks.reading.digest.replies import strip_answered_words
+from resume_hooks.reading.digest.replies import remove_quote_of_answer
 from tests.builders import CWD, SESSION, ConfigHome, boundary, summary
 from tests.reading.digest.talk import (
     REJECTION_TEXT,
@@ -524,7 +524,7 @@ def test_the_end_of_a_turn_is_shown_in_full(config_home: ConfigHome) -> None:
 def test_a_short_agreement_is_in_the_talk(config_home: ConfigHome, agreement: str) -> None:
     """A short agreement of the user is in the talk, after the assistant's text to which it refers."""
     digest = Talk().prompt("fix it").says("Shall I?").prompt(agreement).digest(config_home)
-    own = [strip_answered_words(message.text) for message in digest.talk]
+    own = [remove_quote_of_answer(message.text) for message in digest.talk]
     assert own == ["fix it", "Shall I?", agreement]
 
 

@@ -121,7 +121,7 @@ class SummaryCheck(StrictModel):
 
     sentences: int = checked_field(lambda checked: checked.sentence_count)
     tied: int = checked_field(
-        lambda checked: checked.tied_sentence_count,
+        lambda checked: checked.referenced_sentence_count,
         "the number of sentences with a reference to the record that supports the sentence",
     )
     marked: int = checked_field(

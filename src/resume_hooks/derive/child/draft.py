@@ -13,7 +13,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.session_secrets import find_secrets_in_ends
+from resume_hooks.reading.session_secrets import make_redactor_for_ends
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
@@ -216,7 +216,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         lineage_finder, ancestors = parent.lineage_finder, parent.lineage
     ends_by_session = _read_titled_ancestors(ancestors, lineage_finder, where)
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
-    secrets = find_secrets_in_ends(ends, *ends_by_session.values(), spared_strings=ids)
+    secrets = make_redactor_for_ends(ends, *ends_by_session.values(), harmless_texts=ids)
     ancestors = tuple(row._replace(title=secrets.redact(row.title)) for row in ancestors)
     attributes = ChildAttributes(
         session_id=str(uuid.uuid4()),

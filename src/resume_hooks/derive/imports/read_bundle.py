@@ -24,16 +24,16 @@ from resume_hooks.reading.bundle import (
     BUNDLE_KEY,
     BUNDLE_PREFIX,
     BUNDLE_VERSION,
+    CHECKSUMS_ROW_START,
     END_ROW,
     FILES_ROW,
-    MAX_FILE_BYTES,
-    MAX_FILES,
-    MAX_SESSIONS,
+    MAX_ACCOMPANYING_FILE_BYTES,
+    MAX_ACCOMPANYING_FILES,
+    MAX_BUNDLE_SESSIONS,
     METADATA_SUFFIX,
-    SUMS_ROW,
+    BundleChecksums,
     BundleHead,
     BundleSeal,
-    BundleSums,
 )
 from resume_hooks.sessions.transcript_files import SUBAGENTS_FOLDER
 from resume_hooks.storage.state_file import (
@@ -73,7 +73,7 @@ class BundledSession(NamedTuple):
     """
 
     head: BundleHead
-    checksums: BundleSums
+    checksums: BundleChecksums
     path: str
     size_bytes: int
     files: tuple[tuple[str, str], ...]
@@ -146,9 +146,9 @@ class _BundleReader:
             )
         bundled: list[BundledSession] = []
         while (line := self._read_line()) != END_ROW:
-            if len(bundled) == MAX_SESSIONS:
+            if len(bundled) == MAX_BUNDLE_SESSIONS:
                 raise ImportFailed(
-                    f"The bundle has more than {MAX_SESSIONS:,} sessions",
+                    f"The bundle has more than {MAX_BUNDLE_SESSIONS:,} sessions",
                     "Export fewer at a time.",
                 )
             bundled.append(self._read_session(line))
@@ -167,7 +167,7 @@ class _BundleReader:
         sums = _validate_part(_make_validators()[1], row, "sums")
         if (sums.lines, sums.sha256) != sums_of_lines:
             raise _make_damage_error("records")
-        if self._seal.seal_sums(sums) != sums:
+        if self._seal.seal_checksums(sums) != sums:
             raise _make_damage_error("sessions or files")
         return BundledSession(head, sums, path, size, tuple(files), refused)
 
@@ -195,8 +195,8 @@ class _BundleReader:
         """
         paths_by_name: dict[str, str] = {}
         refused_count = 0
-        while not (line := self._read_line()).startswith(SUMS_ROW):
-            if len(paths_by_name) + refused_count > MAX_FILES:
+        while not (line := self._read_line()).startswith(CHECKSUMS_ROW_START):
+            if len(paths_by_name) + refused_count > MAX_ACCOMPANYING_FILES:
                 raise _make_damage_error("files")
             if line:
                 self._seal.add_row(line.removesuffix(b","))
@@ -261,11 +261,11 @@ def _validate_part(
 
 
 @functools.cache
-def _make_validators() -> tuple[TypeAdapter[BundleHead], TypeAdapter[BundleSums]]:
+def _make_validators() -> tuple[TypeAdapter[BundleHead], TypeAdapter[BundleChecksums]]:
     """Return the two validators for a session in a bundle: one for its head, and one for its checksums."""
     from pydantic import TypeAdapter  # Imported here because the import is slow.
 
-    return TypeAdapter(BundleHead), TypeAdapter(BundleSums)
+    return TypeAdapter(BundleHead), TypeAdapter(BundleChecksums)
 
 
 def _parse_object(raw: bytes) -> dict[str, object]:
@@ -287,7 +287,7 @@ def _decode_content(row: dict[str, object]) -> bytes:
             content = base64.b64decode(str(encoded), validate=True)
     except (UnicodeEncodeError, binascii.Error, ValueError) as error:
         raise _make_damage_error("files") from error
-    if len(content) > MAX_FILE_BYTES:
+    if len(content) > MAX_ACCOMPANYING_FILE_BYTES:
         raise _make_damage_error("files")
     return content
 

@@ -102,7 +102,7 @@ def read_file_history(session: SessionFile) -> FileHistory:
 
     Raises NoFileHistory if it has none, and SessionNotFound if the session cannot be read.
     """
-    outline, file_records = OutlineScan(subagent=False), _FileRecordCollector()
+    outline, file_records = OutlineScan(is_subagent=False), _FileRecordCollector()
     transcript = scan_transcript(session.path, observers=[outline, file_records])
     states = tuple(
         sorted(
@@ -120,7 +120,7 @@ def read_file_history(session: SessionFile) -> FileHistory:
                 "headless runs only on request."
             ),
         )
-    turns = {turn.line: turn for turn in outline.turns if turn.number}
+    turns = {turn.line_number: turn for turn in outline.turns if turn.number}
     prompts_with_state = {state.prompt_id for state in states}
     prompts = tuple(
         Prompt(

@@ -29,7 +29,7 @@ from resume_hooks.redaction.json_lines import (
     replace_secrets_in_bytes,
     string_leaves,
 )
-from resume_hooks.redaction.texts import Secret, suspect_positions
+from resume_hooks.redaction.texts import Secret, positions_of_possible_secrets
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record, parse_record
@@ -201,7 +201,7 @@ class Cleaner:
 
     def _clean_names(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         """Return a JSON line without the secrets that the scanner finds in its keys and in the names of tools."""
-        if next(suspect_positions(body), None) is None:
+        if next(positions_of_possible_secrets(body), None) is None:
             return body
         spans = []
         for key in json_strings(body):

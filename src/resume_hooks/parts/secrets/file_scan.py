@@ -17,7 +17,7 @@ from resume_hooks.parts.secrets.locations import LINE_FORMAT, TEXT_FORMAT, FileC
 from resume_hooks.paths import open_regular
 from resume_hooks.reading.session_secrets import PrintedOutputs
 from resume_hooks.redaction.json_lines import find_secrets_in_line, folder_of_record
-from resume_hooks.redaction.texts import find_secrets, spans_in_bytes, suspect_positions
+from resume_hooks.redaction.texts import find_secrets, positions_of_possible_secrets, spans_in_bytes
 from resume_hooks.transcripts.records import get_string, parse_record
 
 BLOCK_BYTES = 256 * 1024
@@ -171,7 +171,7 @@ def _find_output_secrets(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple
 def _scan_text(chunk: FileChunk) -> Iterator[FoundSecret]:
     raw = chunk.raw
     is_binary = b"\0" in raw[:BINARY_CHECK_BYTES]
-    if is_binary or next(suspect_positions(raw), None) is None:
+    if is_binary or next(positions_of_possible_secrets(raw), None) is None:
         return
     line_number = counted_bytes = 0
     for span in spans_in_bytes(raw):
@@ -217,7 +217,7 @@ class _BlockScanner:
     def _find_suspect_lines(self, block: bytes) -> Iterator[tuple[int, int]]:
         """Yield the start and the end of each line that may contain a secret, in the order of the lines."""
         suspect_offsets = sorted(
-            [*suspect_positions(block), *self._outputs.find_output_offsets(block)]
+            [*positions_of_possible_secrets(block), *self._outputs.find_output_offsets(block)]
         )
         end = 0
         for suspect_offset in suspect_offsets:

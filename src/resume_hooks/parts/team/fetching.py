@@ -39,7 +39,7 @@ from resume_hooks.parts.team.stored_chunks import (
 )
 from resume_hooks.parts.team.team_file import find_team_folder
 from resume_hooks.paths import Where, is_session_id, make_private_folder, read_json_object
-from resume_hooks.reading.bundle import MAX_FILES, BundleHead, BundleSums
+from resume_hooks.reading.bundle import MAX_ACCOMPANYING_FILES, BundleChecksums, BundleHead
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage import removal, state_file
@@ -315,7 +315,7 @@ def _unpack_session(
         )
         attachments = [fetched_file for fetched_file in fetched_files if fetched_file.name]
         files = tuple((fetched_file.name, fetched_file.path) for fetched_file in attachments)
-        sums = BundleSums(transcript.record_count, transcript.sha256, 0, 0)
+        sums = BundleChecksums(transcript.record_count, transcript.sha256, 0, 0)
         yield (
             BundledSession(head, sums, transcript.path, transcript.byte_count, files, 0),
             [transcript, *attachments],
@@ -369,7 +369,9 @@ def _fetch_files(
     )
     files: list[_FetchedFile] = []
     budget = _FetchBudget()
-    for server_file in db.fetch_rows(query, (session.row, MAX_FILES), _SERVER_FILE_ROW_FORMAT):
+    for server_file in db.fetch_rows(
+        query, (session.row, MAX_ACCOMPANYING_FILES), _SERVER_FILE_ROW_FORMAT
+    ):
         path = state_file.temporary_path(folder)
         created_paths.append(path)
         try:

@@ -54,9 +54,9 @@ from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import list_bundled_files
 from resume_hooks.reading.session_secrets import (
-    find_secrets_in_ends,
-    find_secrets_in_sessions,
     learn_secrets_in_file,
+    make_redactor_for_ends,
+    make_redactor_for_sessions,
 )
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.load_rules import token_rules
@@ -165,7 +165,7 @@ def push_session(
 def preview_push(session: SessionFile, where: Where) -> PushResult:
     """Return the result that a first push of the session would have. The server is not contacted."""
     counter = _PushCounter()
-    redactor = find_secrets_in_sessions([session])
+    redactor = make_redactor_for_sessions([session])
     for _, path in list_files_to_push(session):
         for chunk in cut_chunks(path, redactor):
             counter.add_chunk(chunk)
@@ -202,7 +202,7 @@ def build_session_metadata(
     """
     ends, parent = HeadTail(session.path), lineage_finder.find_parent(session.path)
     session_folder = home_folder(ends, where)
-    redactor = redactor or find_secrets_in_ends(ends)
+    redactor = redactor or make_redactor_for_ends(ends)
 
     def clean_text(text: str) -> str:
         return collapse_line(plain_line(replace_surrogates(redactor.redact(text))), 1_000)
@@ -285,7 +285,7 @@ class _SessionPush:
 
     def _build_session_redactor(self) -> Redactor:
         """Return a redactor that knows the secrets in the unsent data and at both ends of the transcript."""
-        redactor = find_secrets_in_ends(HeadTail(self._session.path))
+        redactor = make_redactor_for_ends(HeadTail(self._session.path))
         for name, path in list_files_to_push(self._session):
             progress = self._cursor.progress_by_file.get(name)
             learn_secrets_in_file(

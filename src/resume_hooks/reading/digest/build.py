@@ -56,7 +56,7 @@ from resume_hooks.reading.digest.prescan import prescan_line
 from resume_hooks.reading.digest.pull_requests import collect_pull_requests
 from resume_hooks.reading.digest.refusals import list_refusals
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
-from resume_hooks.reading.digest.reversals import find_binding_statements
+from resume_hooks.reading.digest.reversals import find_indexes_of_binding_statements
 from resume_hooks.reading.digest.sections import (
     CHANGED_FILES_SECTION,
     COMMANDS_SECTION,
@@ -184,7 +184,8 @@ def _update_entry(
 def _drop_revoked_demands(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
     """Return the demands, ordered latest first, without those that a later demand revokes."""
     return tuple(
-        entries[index] for index in find_binding_statements([entry.text for entry in entries])
+        entries[index]
+        for index in find_indexes_of_binding_statements([entry.text for entry in entries])
     )
 
 

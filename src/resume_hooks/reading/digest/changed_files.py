@@ -296,7 +296,7 @@ def _add_reported_files(
     if not listed_paths:
         return
     for command in commands:
-        if not command.program or not command.may_have_worked:
+        if not command.program or not command.may_have_succeeded:
             continue
         output = command.run.output[:MAX_SEARCHED_OUTPUT_CHARACTERS]
         lower_output = output.lower()

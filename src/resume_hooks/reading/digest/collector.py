@@ -28,7 +28,7 @@ from resume_hooks.reading.digest.facts import (
 from resume_hooks.reading.digest.git_seen import SessionCheckout
 from resume_hooks.reading.digest.prescan import Prescan
 from resume_hooks.reading.digest.prose import mark_pastes
-from resume_hooks.reading.digest.written_marks import WrittenOpenWork
+from resume_hooks.reading.digest.written_marks import WrittenTodosAndPlans
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK_NOTICE, extract_next_step
@@ -115,7 +115,7 @@ class LineageFacts:
     def __init__(self, *, sidechain: bool = False) -> None:
         self.prompts = Prompts()
         self.todo_list = TodoList()
-        self.marks = WrittenOpenWork()
+        self.marks = WrittenTodosAndPlans()
         self.assistant_quotes: list[Quote] = []
         self.closing_quotes: list[Quote] = []
         """The assistant's last words before each prompt."""

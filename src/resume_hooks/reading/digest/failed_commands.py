@@ -90,7 +90,7 @@ def list_replaced_commands(
 
     The latest command comes first. If a command failed several times, it is yielded only once.
     """
-    known_keys = {command.command_key for command in commands if command.may_have_worked}
+    known_keys = {command.command_key for command in commands if command.may_have_succeeded}
     for index in range(len(commands) - 1, -1, -1):
         failed_command = commands[index]
         if failed_command.command_key in known_keys:
@@ -102,7 +102,7 @@ def list_replaced_commands(
         if not _checks_or_changes_something(failed_command):
             continue  # A failed command that only reads is of no interest.
         later_successful_commands = [
-            other for other in commands[index + 1 :] if other.may_have_worked
+            other for other in commands[index + 1 :] if other.may_have_succeeded
         ]
         if is_check(failed_command) and _is_resolved(failed_command, later_successful_commands):
             continue  # The same command passed later, so an edit fixed the failure.
@@ -120,7 +120,7 @@ def list_replaced_commands(
             if replacement.has_worked:
                 verb = "worked"
             else:
-                verb = "ran" if replacement.may_have_worked else "failed in another way"
+                verb = "ran" if replacement.may_have_succeeded else "failed in another way"
             text = f"{text}; then `{shown_key}` {verb}"
         note = _describe_edits_since(failed_command, edited_files)
         yield make_entry(text, failed_command.run.position, note, MAX_COMMAND_CHARACTERS)
@@ -150,7 +150,7 @@ def _find_replacement(
     """
     for other in later_commands[: REPLACEMENT_WINDOW_COMMANDS - 1]:
         has_ended_well = other.has_worked or (
-            failed_command.run.status is None and other.may_have_worked
+            failed_command.run.status is None and other.may_have_succeeded
         )
         if has_ended_well and _is_similar(failed_command, other):
             return other
@@ -206,7 +206,7 @@ def list_open_errors(
         # A run that the user stopped says nothing about an earlier failure of the command.
         if command.program and command.run.status != INTERRUPTED_EXIT_STATUS:
             last_commands[_make_key_without_paths(command)] = command
-    successful_commands = [command for command in commands if command.may_have_worked]
+    successful_commands = [command for command in commands if command.may_have_succeeded]
     for command in sorted(
         last_commands.values(), key=lambda command: command.run.position.order, reverse=True
     ):

@@ -213,12 +213,12 @@ def _list_open_pull_requests(
     If there are several checkouts, yield the open pull request of each checkout's branch.
     """
     if repository.branch or len(session_git.checkouts) < 2:
-        request = requests.find_open_request(repository.branch or session_git.branch)
+        request = requests.find_open_pull_request(repository.branch or session_git.branch)
         if request is not None:
             yield make_entry(f"{PULL_REQUEST_LABEL}: {request.url}", request.position)
         return
     for checkout in session_git.checkouts:
-        request = requests.find_open_request(checkout.branch)
+        request = requests.find_open_pull_request(checkout.branch)
         if request is not None and request.branch == checkout.branch:
             text = f"pull request of {quote_name(checkout.branch)}: {request.url}"
             yield make_entry(text, request.position)

@@ -54,14 +54,10 @@ UNLIMITED_CHARACTERS = 1 << 40  # A number of characters that means no limit.
 LISTS_SPACE_FRACTION = 0.4
 # The maximum fractions of the available space for the last request, the last answer, the last
 # report and the last call.
-LAST_REQUEST_FRACTION, LAST_ANSWER_FRACTION, LAST_REPORT_FRACTION, LAST_CALL_FRACTION = (
-    0.2,
-    0.35,
-    0.25,
-    0.2,
-)
+LAST_REQUEST_SPACE_FRACTION, LAST_ANSWER_SPACE_FRACTION = 0.2, 0.35
+LAST_REPORT_SPACE_FRACTION, LAST_CALL_SPACE_FRACTION = 0.25, 0.2
 MAX_CALLS_SPACE_FRACTION = 0.65  # The maximum fraction of the space for the latest calls.
-RESERVED_CALLS_FRACTION = 0.1
+RESERVED_CALLS_SPACE_FRACTION = 0.1
 UNKNOWN_STATUS_MARK = "*"
 """The mark that replaces ``UNKNOWN_STATUS_NOTE`` if it applies to several commands in a section.
 The section's heading explains the mark."""
@@ -190,7 +186,7 @@ def format_opening(
             remaining -= _count_characters(rows)
     other_messages = _select_messages(digest, sections, quoted_messages)
     if collect_calls is not None and max_characters is not None:
-        reserved_characters = round(max_characters * RESERVED_CALLS_FRACTION)
+        reserved_characters = round(max_characters * RESERVED_CALLS_SPACE_FRACTION)
     else:
         reserved_characters = 0
     formatted_talk = _format_talk(
@@ -198,7 +194,7 @@ def format_opening(
         names,
         remaining - reserved_characters,
         is_whole=max_characters is None,
-        first_current_index=_find_first_message_after_request(digest.talk, other_messages),
+        first_current_index=_find_index_of_first_message_after_request(digest.talk, other_messages),
         remark_count=digest.remark_count,
     )
     remaining -= _count_characters(formatted_talk.rows)
@@ -281,7 +277,7 @@ def _select_messages(
 def _collect_listed_words(
     digest: Digest, shown_rows: Mapping[str, Sequence[str]]
 ) -> dict[str, set[str]]:
-    """Return the user's words in the shown rows of answers and demands, by the reference of their record."""
+    """Return the user's words in the shown rows of answers and demands. The keys are record references."""
     words_by_record: dict[str, set[str]] = {}
     for section in (ANSWERS_SECTION, CONSTRAINTS_SECTION):
         count = max(0, len(shown_rows.get(section.name, ())) - 1)  # The first row is the heading.
@@ -376,36 +372,45 @@ def _has_unfinished_turn(digest: Digest) -> bool:
     )
 
 
-def _select_last_messages(digest: Digest) -> list[tuple[TalkMessage, str, float]]:
+class _LastMessage(NamedTuple):
+    """A message at the end of the talk. It may use ``max_space_fraction`` of the opening."""
+
+    message: TalkMessage
+    heading: str
+    max_space_fraction: float
+
+
+def _select_last_messages(digest: Digest) -> list[_LastMessage]:
     """Return the last answer, the last request, the open calls and later reports, in this order.
 
-    Each comes with its heading and its fraction of the space. The answer is first, because it
-    contains the state of the work. In an unfinished turn, the last words are not an answer. If the
-    user refused a call with a remark and an answer followed, the remark is not used as the last
-    request.
+    The answer is first, because it contains the state of the work. In an unfinished turn, the last
+    words are not an answer. If the user refused a call with a remark and an answer followed, the
+    remark is not used as the last request.
     """
     messages, has_unfinished_turn = digest.talk, _has_unfinished_turn(digest)
     settled_remarks = _find_indexes_of_answered_remarks(digest)
-    selected: list[tuple[TalkMessage, str, float]] = []
+    selected: list[_LastMessage] = []
     last_index = -1
     for kind, heading, fraction in (
         (
             MessageKind.CLOSING,
             "last words, in the middle of the work" if has_unfinished_turn else "last answer",
-            LAST_ANSWER_FRACTION,
+            LAST_ANSWER_SPACE_FRACTION,
         ),
-        (MessageKind.REQUEST, "last request", LAST_REQUEST_FRACTION),
+        (MessageKind.REQUEST, "last request", LAST_REQUEST_SPACE_FRACTION),
     ):
         indexes = []
         for index, message in enumerate(messages):
             if message.kind is kind and index not in settled_remarks:
                 indexes.append(index)
         if indexes:
-            selected.append((messages[indexes[-1]], heading, fraction))
+            selected.append(_LastMessage(messages[indexes[-1]], heading, fraction))
             last_index = max(last_index, indexes[-1])
     for message in messages:
         if message.kind in _OPEN_CALL_HEADINGS:
-            selected.append((message, _OPEN_CALL_HEADINGS[message.kind], LAST_CALL_FRACTION))
+            selected.append(
+                _LastMessage(message, _OPEN_CALL_HEADINGS[message.kind], LAST_CALL_SPACE_FRACTION)
+            )
     reports = []
     for message in messages[last_index + 1 :]:
         if message.kind is MessageKind.REPORT:
@@ -413,7 +418,7 @@ def _select_last_messages(digest: Digest) -> list[tuple[TalkMessage, str, float]
     return [
         *selected,
         *(
-            (report, "reported after that", LAST_REPORT_FRACTION / len(reports))
+            _LastMessage(report, "reported after that", LAST_REPORT_SPACE_FRACTION / len(reports))
             for report in reports
         ),
     ]
@@ -508,7 +513,7 @@ class _FormattedTalk:
     message_count: int
 
 
-def _find_first_message_after_request(
+def _find_index_of_first_message_after_request(
     messages: Sequence[TalkMessage], shown_messages: Sequence[TalkMessage]
 ) -> int:
     """Return the index of the first shown message after the last request."""

@@ -29,7 +29,7 @@ from resume_hooks.system.text import format_count
 
 # At most this many characters are read from the instructions.
 MAX_INSTRUCTIONS_CHARACTERS = 40_000
-# At most this many rules and at most this many commands are quoted.
+# The maximum numbers of rules and of commands that are quoted.
 MAX_RULES, MAX_COMMANDS = 12, 12
 MAX_RULE_CHARACTERS = 400  # The maximum number of characters in a rule.
 MAX_HEADINGS_CHARACTERS = 700  # The maximum number of characters in the row of headings.

@@ -59,7 +59,7 @@ _CLOSING_OFFER_PATTERN = compile_lazily(
 # At most this many sentences at a text's end are checked for a question.
 MAX_LAST_SENTENCES = 3
 # This many characters at the end of a text are searched for a question.
-_MAX_SEARCHED_END_CHARACTERS = 1_500
+_MAX_CHARACTERS_SEARCHED_AT_END = 1_500
 # A row without words, for example the line below a table's header.
 _WORDLESS_ROW_PATTERN = compile_lazily(r"[\s|:-]*")
 
@@ -187,10 +187,10 @@ def is_question(sentence: str) -> bool:
 def find_last_sentences(text: str) -> list[str]:
     """Return the last sentences of a text.
 
-    Code blocks are removed first, because otherwise the searched part could start inside a code
-    block.
+    Only the end of the text is searched. Code blocks are removed first, because this end could
+    start inside a code block.
     """
-    return list(split_sentences(remove_code_blocks(text)[-_MAX_SEARCHED_END_CHARACTERS:]))
+    return list(split_sentences(remove_code_blocks(text)[-_MAX_CHARACTERS_SEARCHED_AT_END:]))
 
 
 def ends_with_question_or_offer(text: str) -> bool:

@@ -56,7 +56,7 @@ class PullRequests(NamedTuple):
     """Whether a command in the session showed the current branch. If none did, no pull request's
     branch is known."""
 
-    def find_open_request(self, branch: str) -> PullRequest | None:
+    def find_open_pull_request(self, branch: str) -> PullRequest | None:
         """Return the last pull request of a branch that was neither merged nor closed, else None."""
         for request in reversed(self.requests):
             is_on_branch = request.branch == branch or not (request.branch or self.has_known_branch)

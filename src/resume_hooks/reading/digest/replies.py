@@ -48,13 +48,13 @@ def add_quote_of_answer(reply: str, answer: str) -> str:
 
     If the reply refers to no words, return it unchanged.
     """
-    words = find_answered_words(reply, answer)
+    words = find_referenced_words(reply, answer)
     if words:
         return f'{reply}\n{ANSWERED_MARK}"{prose.cut_line(words, MAX_QUOTED_CHARACTERS)}"]'
     return reply
 
 
-def strip_answered_words(text: str) -> str:
+def remove_quote_of_answer(text: str) -> str:
     """Return the user's own words in a message, without the row that ``add_quote_of_answer`` added."""
     return text.partition(f"\n{ANSWERED_MARK}")[0]
 
@@ -69,7 +69,7 @@ def may_refer_to_answer(text: str) -> bool:
     return words[0] in _ASSENT_WORDS or bool(_find_mentioned_labels(words))
 
 
-def find_answered_words(reply: str, answer: str) -> str:
+def find_referenced_words(reply: str, answer: str) -> str:
     """Return the words in ``answer`` to which a short reply refers, or ``""``.
 
     These are the options that the reply names, or the question that the reply answers.

@@ -37,8 +37,7 @@ _STATING_WORD_PATTERN = compile_lazily(
 _BINDING_WORD_PATTERN = compile_lazily(
     r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b"
 )
-"""Words that show that a later sentence can revoke a sentence, even if the sentence states no fact.
-"""
+"""A later sentence can revoke a sentence with such a word, even if the sentence states no fact."""
 
 _CHANGE_PHRASE_PATTERN = compile_lazily(
     r"\b(?:actually|instead|no longer|not anymore|any more|changed? (?:my|our) mind|scratch that|correction|"
@@ -152,7 +151,7 @@ def find_revoked_statements(statements: Sequence[str]) -> dict[int, int]:
     return revocations
 
 
-def find_binding_statements(statements: Sequence[str]) -> list[int]:
+def find_indexes_of_binding_statements(statements: Sequence[str]) -> list[int]:
     """Return the indexes of the statements that no later statement revokes.
 
     The statements, and the indexes in the result, are ordered latest first.

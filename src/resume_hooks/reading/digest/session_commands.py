@@ -37,7 +37,7 @@ REQUEST_WORD_SCORE, MAX_REQUEST_WORDS = 4, 3
 MAX_COMMANDS_OF_PROGRAM = 3
 MAX_OUTPUT_LINE_CHARACTERS = 160  # The maximum number of characters in a quoted line of output.
 # This many characters at the start and at the end of an output are searched for errors.
-MAX_SEARCHED_END_CHARACTERS = 800
+MAX_SEARCHED_EDGE_CHARACTERS = 800
 _ERROR_LINE_PATTERN = compile_lazily(
     r"\n[ \t]{0,8}(?:(?:\S{1,40}[:\]] )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|error\[\w{1,8}\]: |"
     r"(?:--- |test result: )?fail(?:ed)?\b|traceback|[^\n]{1,120}: command not found|(?:cannot|could not|unable to) |"
@@ -78,7 +78,7 @@ class ShellCommand(NamedTuple):
     run_folder: str
 
     @property
-    def may_have_worked(self) -> bool:
+    def may_have_succeeded(self) -> bool:
         """Whether the run succeeded, or ended with an unknown exit status and without an error message."""
         run = self.run
         is_unknown = run.status is None and not run.has_failed and not run.is_background
@@ -190,7 +190,7 @@ def _choose_commands(
     Each command is represented by its last successful run.
     """
     groups: dict[str, list[ShellCommand]] = {}
-    all_commands = list(_add_checks_in_inspections(commands))
+    all_commands = list(_insert_checks_after_inspections(commands))
     for command in all_commands:
         if command.program:
             groups.setdefault(command.command_key, []).append(command)
@@ -201,7 +201,7 @@ def _choose_commands(
     check_passes = PassedChecks(check_runs)
     scored_runs = []
     for runs in groups.values():
-        good_run = next((command for command in reversed(runs) if command.may_have_worked), None)
+        good_run = next((command for command in reversed(runs) if command.may_have_succeeded), None)
         if (
             good_run is not None
             and is_worth_repeating(good_run)
@@ -252,7 +252,7 @@ def _choose_commands(
     return [*first_rows, *other_rows]
 
 
-def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[ShellCommand]:
+def _insert_checks_after_inspections(commands: Sequence[ShellCommand]) -> Iterator[ShellCommand]:
     """Yield all commands. After a command that inspects several things, also yield the checks in it.
 
     Each of these checks is yielded as a separate command.
@@ -261,9 +261,9 @@ def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[She
         yield command
         typed = command.run.command
         is_probe = (
-            command.may_have_worked
+            command.may_have_succeeded
             and is_inspection(typed)
-            and _SCRIPT_SIGN_PATTERN.search(typed) is None
+            and _SCRIPT_SYNTAX_PATTERN.search(typed) is None
         )
         if not is_probe:
             continue
@@ -291,7 +291,7 @@ def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[She
                 )
 
 
-_SCRIPT_SIGN_PATTERN = compile_lazily(
+_SCRIPT_SYNTAX_PATTERN = compile_lazily(
     r"\b(?:for|while|until|case|function)\s|\(\)\s*\{|<<|\|\||(?:\A|[\n;&(])\s*!\s"
 )
 """Signs of a script with parts that do not work on their own or that may fail."""
@@ -342,13 +342,15 @@ def _uses_removed_folder(
         if order <= run_order or not _mentions_folder(command, folder):
             continue
         if not any(
-            _mentions_folder(other, folder) for other in commands if _has_worked_after(other, order)
+            _mentions_folder(other, folder)
+            for other in commands
+            if _has_done_work_after(other, order)
         ):
             return True
     return False
 
 
-def _has_worked_after(command: ShellCommand, start_order: int) -> bool:
+def _has_done_work_after(command: ShellCommand, start_order: int) -> bool:
     """Check whether a command ran after the one with the sequence number ``start_order``, and did real work.
 
     It did real work if it succeeded and did more than read or remove files.
@@ -401,7 +403,7 @@ def _is_verification_part(part: SimpleCommand) -> bool:
 def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPosition | None:
     """Return the position of the result of the last check that certainly or possibly passed, or None."""
     for command in reversed(commands):
-        if command.may_have_worked and is_check(command):
+        if command.may_have_succeeded and is_check(command):
             return command.run.result_position
     return None
 
@@ -599,7 +601,7 @@ _FORMAT_ERROR_PATTERN = compile_lazily(r"diff in |would reformat\b|\[warn\] code
 def _runs_all_parts(command: ShellCommand) -> bool:
     """Check whether all parts of a command run, even those after a part that fails."""
     text = shell.remove_here_documents(command.run.command)
-    return "&&" not in text and "||" not in text and _SCRIPT_SIGN_PATTERN.search(text) is None
+    return "&&" not in text and "||" not in text and _SCRIPT_SYNTAX_PATTERN.search(text) is None
 
 
 def _list_executed_part_keys(
@@ -609,7 +611,7 @@ def _list_executed_part_keys(
     executed_keys = []
     for command in commands:
         parts = _list_working_parts(command)
-        if not command.may_have_worked and not _runs_all_parts(command):
+        if not command.may_have_succeeded and not _runs_all_parts(command):
             parts = parts[:1]
         executed_keys.append(_make_part_keys(command, parts, edited_files))
     return executed_keys
@@ -717,7 +719,7 @@ def _format_runs_note(
         )
     if is_verification(last_run):
         result_position = last_run.run.result_position
-        if not last_run.may_have_worked:
+        if not last_run.may_have_succeeded:
             edits_note = edited_files.describe_edits_after_failure(result_position, run_folder)
         else:
             edits_note = edited_files.describe_edits_after_pass(result_position, run_folder)
@@ -765,9 +767,9 @@ def _find_error_line(run: ShellRun) -> str:
     if run.has_failed:
         return ""
     for output_end in (
-        run.output[:MAX_SEARCHED_END_CHARACTERS],
+        run.output[:MAX_SEARCHED_EDGE_CHARACTERS],
         run.output[
-            max(MAX_SEARCHED_END_CHARACTERS, len(run.output) - MAX_SEARCHED_END_CHARACTERS) :
+            max(MAX_SEARCHED_EDGE_CHARACTERS, len(run.output) - MAX_SEARCHED_EDGE_CHARACTERS) :
         ],
     ):
         if output_end and (match := _ERROR_LINE_PATTERN.search(f"\n{output_end.lower()}")):

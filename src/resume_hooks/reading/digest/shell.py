@@ -38,7 +38,7 @@ _CONDITION_PROGRAMS = frozenset({"[", "[[", "(("})
 _LEADING_CD_PATTERN = compile_lazily(r"\s*cd\s+('[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
 _LOOSE_SEPARATOR_PATTERN = compile_lazily(r"[;|\n]|(?<!&)&(?!&)")
 _OUTPUT_FILTER_PATTERN = compile_lazily(r"\s*(?:tail|head)(?:\s+-?\w+)*\s*")
-_RESULT_SEARCH_PATTERN = compile_lazily(
+_OUTPUT_SEARCH_PATTERN = compile_lazily(
     r"\|\s*e?grep(?:\s+-[Eianw]+)*\s+(?:\"([^\"$`]{1,200})\"|'([^']{1,200})')\s*(?=\||\Z)"
 )
 """A search in a command's output, with the pattern, such as ``| grep -E 'passed|failed'``."""
@@ -204,7 +204,7 @@ def searches_check_results(command: str) -> bool:
 
 def _find_result_searches(command: str) -> Iterator[re.Match[str]]:
     """Yield the filters in a command that keep output lines about both passed and failed checks."""
-    for match in _RESULT_SEARCH_PATTERN.finditer(command):
+    for match in _OUTPUT_SEARCH_PATTERN.finditer(command):
         pattern = match[1] or match[2]
         if _PASS_WORD_PATTERN.search(pattern) and _FAIL_WORD_PATTERN.search(pattern):
             yield match
@@ -217,7 +217,8 @@ def parse_simple_commands(command: str) -> tuple[SimpleCommand, ...]:
     if "#" in stripped:
         stripped = _COMMENT_PATTERN.sub("", stripped)
     stripped = stripped[:MAX_COMMAND_CHARACTERS]
-    # Most commands contain no quoting character, and tokenizing would take ten times as long.
+    # Most commands contain no quoting character. Splitting such a command is ten times as fast as
+    # tokenizing it.
     if _QUOTING_CHARACTER_PATTERN.search(stripped) is None:
         return tuple(
             SimpleCommand(_strip_prefixes(part.split()), ())
@@ -391,16 +392,23 @@ class GitListing(NamedTuple):
     root_paths: tuple[str, ...]
 
 
-@lru_cache(maxsize=MAX_CACHED_COMMANDS)
-def find_changed_paths(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, bool], ...]:
-    """Return each file that a command changes, and whether the command removes it.
+class ChangedPath(NamedTuple):
+    """A file that a command changes. The path is relative to the folder in which the command starts.
 
-    The paths are relative to the folder in which the command starts.
+    ``is_removed`` means that the command removes the file.
     """
+
+    path: str
+    is_removed: bool
+
+
+@lru_cache(maxsize=MAX_CACHED_COMMANDS)
+def find_changed_paths(parts: tuple[SimpleCommand, ...]) -> tuple[ChangedPath, ...]:
+    """Return the files that a command changes or removes."""
     return tuple(_list_changed_paths(parts))
 
 
-def _list_changed_paths(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, bool]]:
+def _list_changed_paths(parts: tuple[SimpleCommand, ...]) -> Iterator[ChangedPath]:
     if not any(
         targets or not _PROGRAMS_CHANGING_FILES.isdisjoint(words) for words, targets in parts
     ):
@@ -429,7 +437,7 @@ def _list_changed_paths(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str,
             if _UNKNOWN_PATH_PATTERN.search(path) is None and (
                 folder is not None or path.startswith(("/", "~"))
             ):
-                yield (
+                yield ChangedPath(
                     path if path.startswith(("/", "~")) else posixpath.join(folder or "", path),
                     is_removed,
                 )

@@ -175,7 +175,7 @@ def _is_finished(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) 
 
     The work is finished if the last prompt was answered, the answer neither asks nor offers
     anything, and the last step was reached. If the current step is unknown, the last step need not
-    be reached.
+    have been reached.
     """
     answer = _find_final_answer(facts)
     if answer is None:
@@ -301,9 +301,9 @@ def _find_rules(body: str) -> Iterator[str]:
     yield from filter(_is_rule_sentence, prose.split_sentences(HEADING_PATTERN.sub("", whole_rows)))
 
 
-def _list_rule_items(part: str) -> Iterator[str]:
+def _list_rule_items(text: str) -> Iterator[str]:
     """Yield the list items in a part of a document, except items that are too long to be quoted whole."""
-    for row in part.split("\n"):
+    for row in text.split("\n"):
         if prose.MARKUP_PATTERN.match(row) and len(row.split()) > MIN_RULE_WORDS:
             item = " ".join(prose.split_sentences(row))
             if len(item) <= MAX_RULE_CHARACTERS and _is_complete_rule(item):

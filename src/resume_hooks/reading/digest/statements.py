@@ -17,7 +17,7 @@ from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_
 from resume_hooks.reading.digest.facts import Quote, RecordPosition
 from resume_hooks.reading.digest.prose import is_question
 from resume_hooks.reading.digest.pull_requests import PullRequests
-from resume_hooks.reading.digest.reversals import find_binding_statements
+from resume_hooks.reading.digest.reversals import find_indexes_of_binding_statements
 from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
@@ -50,7 +50,7 @@ _DEMAND_PATTERN = compile_lazily(
 """Words that mark a demand. Like other slow patterns in this module, the pattern matches lower-case
 text, because ignoring the case would take twice as long."""
 
-_NOT_SERIOUS_PATTERN = compile_lazily(
+_JOKE_OR_DOUBT_PATTERN = compile_lazily(
     r"""[\U0001F600-\U0001F606\U0001F61C\U0001F61D\U0001F923\U0001F643] | [;:]-?[)DP](?!\w)
     | \b(?:lol|lmao|rofl|ha(?:ha)+|hehe|jk|just\ kidding|i\ wonder|wondering|i\ guess|maybe|perhaps|not\ sure|we\ could
         |i(?:'m|\ am)\ (?:also\ )?thinking|i\ bet|i\ kind\ of
@@ -241,7 +241,8 @@ _REVIEW_ROW_PATTERN = compile_lazily(
 )
 """The start of a row in a review: the severity of a finding, or a location in a file."""
 MIN_REVIEW_ROWS = 3  # With fewer rows like those of a review, a prompt contains no review.
-# The maximum number of characters in a paragraph of the user's own before or after a pasted text.
+# A paragraph before or after a pasted text is the user's own only if it has at most this many
+# characters.
 MAX_SURROUNDING_CHARACTERS = 200
 MIN_MARKUP_LINES = 5  # The minimum number of markup lines in a prompt with a pasted document.
 
@@ -257,7 +258,7 @@ def only_looks_like_demand(sentence: str) -> bool:
     return (
         is_asking
         or _MACHINE_LINE_PATTERN.match(sentence) is not None
-        or _NOT_SERIOUS_PATTERN.search(sentence) is not None
+        or _JOKE_OR_DOUBT_PATTERN.search(sentence) is not None
     )
 
 
@@ -290,7 +291,7 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
         for index in reversed(binding_indexes):
             demands.append((_prepend_subject_sentence(sentences, index), quote.position))
     beginnings: set[str] = set()
-    for index in find_binding_statements([text for text, _ in demands]):
+    for index in find_indexes_of_binding_statements([text for text, _ in demands]):
         text, position = demands[index]
         beginning = text[:MAX_COMPARED_DEMAND_CHARACTERS].lower()
         if beginning not in beginnings and not pull_requests.has_wait_ended(text, position):
@@ -405,7 +406,7 @@ def _describes_task(sentences: Sequence[str], index: int) -> bool:
 
     For example, "As small as possible, please" follows "I'd like to add a log".
     """
-    if index == 0 or _AS_POSSIBLE_START_PATTERN.match(sentences[index]) is None:
+    if index == 0 or _AS_SOON_AS_POSSIBLE_PATTERN.match(sentences[index]) is None:
         return False
     request = sentences[index - 1]
     return (
@@ -414,7 +415,7 @@ def _describes_task(sentences: Sequence[str], index: int) -> bool:
     )
 
 
-_AS_POSSIBLE_START_PATTERN = compile_lazily(r"\W*as\s+\w+\s+as\s+possible\b", re.IGNORECASE)
+_AS_SOON_AS_POSSIBLE_PATTERN = compile_lazily(r"\W*as\s+\w+\s+as\s+possible\b", re.IGNORECASE)
 _WISH_START_PATTERN = compile_lazily(
     rf"\W*(?:(?:{_FILLER_WORDS_PATTERN})\b\W*)*(?:i(?:'d|\s+would)\s+like|i\s+want|we\s+(?:need|want)|let'?s)\s+(?:to\s+)?\w",
     re.IGNORECASE,

@@ -36,7 +36,7 @@ MAX_TYPED_CHARACTERS = 4_000
 # This many characters are kept from a command's template to identify the command.
 MAX_TEMPLATE_CHARACTERS = 300
 # At most this many characters are kept from a command's template if the request has no answer yet.
-MAX_OPEN_TEMPLATE_CHARACTERS = 8_000
+MAX_UNANSWERED_TEMPLATE_CHARACTERS = 8_000
 # The numbers of characters that are kept at the start and at the end of a pasted text.
 KEPT_PASTE_CHARACTERS = (900, 500)
 MAX_MESSAGE_CHARACTERS = 12_000  # The maximum number of characters in one message.
@@ -382,7 +382,7 @@ def _collect_sentences(messages: Sequence[TalkMessage], kind: MessageKind) -> li
             typed_messages.append((index, message))
     sentences: list[tuple[int, str]] = []
     for index, message in typed_messages:
-        own_text = replies.strip_answered_words(message.text)
+        own_text = replies.remove_quote_of_answer(message.text)
         for sentence in prose.split_sentences(own_text):
             sentences.append((index, sentence))
     return sentences
@@ -391,7 +391,7 @@ def _collect_sentences(messages: Sequence[TalkMessage], kind: MessageKind) -> li
 def _find_max_template_characters(quote: Quote, facts: LineageFacts) -> int:
     """Return the maximum number of characters to keep from the command's template in a request."""
     if quote is facts.prompts.quotes[-1] and facts.words_since_prompt is None:
-        return MAX_OPEN_TEMPLATE_CHARACTERS
+        return MAX_UNANSWERED_TEMPLATE_CHARACTERS
     return MAX_TEMPLATE_CHARACTERS
 
 

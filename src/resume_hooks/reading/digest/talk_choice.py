@@ -25,28 +25,30 @@ from resume_hooks.reading.digest.entries import MessageKind, TalkMessage
 
 # How many of the latest answers are shown completely before any older answer.
 MAX_RECENT_ANSWERS = 3
-# If there are N turns, the last words of the latest N / WHOLE_ANSWERS_DIVISOR turns are shown
+# If there are N turns, the last words of the latest N / TURNS_PER_WHOLE_ANSWER turns are shown
 # completely. For older turns, only the conclusions are shown.
-WHOLE_ANSWERS_DIVISOR = 3
+TURNS_PER_WHOLE_ANSWER = 3
 # At most this many characters of the words between two calls are shown.
 MAX_NARRATION_CHARACTERS = 600
 # If fewer characters are available, the talk is not shown as a whole.
 MIN_WHOLE_TALK_CHARACTERS = 56_000
-# If fewer characters are available, older texts leave no space for the calls.
-MIN_SHARED_CHARACTERS = 20_000
+# If fewer characters are available, no space is reserved for the calls.
+MIN_CHARACTERS_WITH_RESERVED_CALLS = 20_000
 # At most this many characters of a sub-agent's report are shown if it does not fit as a whole.
 MAX_REPORT_CHARACTERS = 4_000
 # This fraction of the space is reserved for the latest calls. Complete reports, complete older
 # answers, and words between the calls of long turns cannot use it.
-CALLS_FRACTION = 0.3
+MIN_CALLS_SPACE_FRACTION = 0.3
 # The fraction of the space for the words between the calls in a single turn. More words are only
 # added if enough space for the latest calls is left.
-TURN_NARRATION_FRACTION = 0.1
+TURN_NARRATION_SPACE_FRACTION = 0.1
 # At most this many characters of a request are shown if it does not fit as a whole.
 MAX_BEGINNING_CHARACTERS = 400
-CURRENT_MESSAGES_FRACTION = 0.25  # The fraction of the space for messages after the last request.
+CURRENT_MESSAGES_SPACE_FRACTION = (
+    0.25  # The fraction of the space for messages after the last request.
+)
 # If messages do not fit, the client's summary may take this fraction of the space.
-SUMMARY_FRACTION = 0.15
+SUMMARY_SPACE_FRACTION = 0.15
 MIN_MESSAGE_CHARACTERS = 60  # If fewer characters are available, no more messages are added.
 
 # A function that returns how many characters a message and its heading need. Its second argument is
@@ -94,7 +96,10 @@ def choose_talk(
     for index in closing_indexes:
         conclusion = talk.find_conclusion(messages[index].text)
         choice.show_longest_fitting_text(index, first_texts[index], conclusion)
-    for index in (*closing_indexes[: -(-len(closing_indexes) // WHOLE_ANSWERS_DIVISOR)], *requests):
+    for index in (
+        *closing_indexes[: -(-len(closing_indexes) // TURNS_PER_WHOLE_ANSWER)],
+        *requests,
+    ):
         choice.show_message(index, messages[index].text)
     _add_narration(choice, messages, max_characters)
     for index in choice.list_indexes_of_kind(MessageKind.REPORT):
@@ -117,7 +122,7 @@ def _add_narration(
     later_texts: dict[int, str] = {}
     for index in choice.list_indexes_of_kind(MessageKind.NARRATION):
         text = talk.shorten_text(messages[index].text, MAX_NARRATION_CHARACTERS)
-        if turn_characters[turn_numbers[index]] <= max_characters * TURN_NARRATION_FRACTION:
+        if turn_characters[turn_numbers[index]] <= max_characters * TURN_NARRATION_SPACE_FRACTION:
             choice.show_message(index, text)
         else:
             later_texts[index] = text
@@ -132,8 +137,8 @@ def _compute_calls_characters(max_characters: int) -> int:
     It is 0 in a small opening, because the talk is more useful than the calls, and in a large
     opening, because both fit.
     """
-    if MIN_SHARED_CHARACTERS <= max_characters < MIN_WHOLE_TALK_CHARACTERS:
-        return round(max_characters * CALLS_FRACTION)
+    if MIN_CHARACTERS_WITH_RESERVED_CALLS <= max_characters < MIN_WHOLE_TALK_CHARACTERS:
+        return round(max_characters * MIN_CALLS_SPACE_FRACTION)
     return 0
 
 
@@ -157,7 +162,7 @@ def _add_whole_texts(
     reserved_characters = _compute_calls_characters(max_characters)
     for index in whole_indexes:
         choice.show_in_spare_space(index, messages[index].text, reserved_characters)
-    reserved_characters = round(max_characters * CALLS_FRACTION)
+    reserved_characters = round(max_characters * MIN_CALLS_SPACE_FRACTION)
     for index in reports:
         choice.show_in_spare_space(index, messages[index].text, reserved_characters)
 
@@ -191,7 +196,7 @@ class _TalkChoice:
             text = self._messages[summaries[0]].text
             self.show_message(
                 summaries[0],
-                talk.shorten_text(text, round(self._remaining_characters * SUMMARY_FRACTION)),
+                talk.shorten_text(text, round(self._remaining_characters * SUMMARY_SPACE_FRACTION)),
             )
 
     def add_current_messages(self, first_current_index: int) -> None:
@@ -200,7 +205,7 @@ class _TalkChoice:
         These messages may use a fraction of the remaining space.
         """
         min_remaining = self._remaining_characters - round(
-            self._remaining_characters * CURRENT_MESSAGES_FRACTION
+            self._remaining_characters * CURRENT_MESSAGES_SPACE_FRACTION
         )
         for index in range(len(self._messages) - 1, first_current_index - 1, -1):
             if self._remaining_characters > min_remaining:

@@ -86,7 +86,7 @@ def collect_todos(
     elif edit_count and later_reports:
         later_events.append(f"a sub-agent's report at :{later_reports[-1].position.record_number}")
     if answer is not None or (edit_count and later_reports):
-        return TodoEntries(overtaken_list=(_make_overtaken_entry(todos, later_events),))
+        return TodoEntries(overtaken_list=(_make_outdated_list_entry(todos, later_events),))
     return TodoEntries(tuple(_list_open_todos(facts, todos, later_events)))
 
 
@@ -113,7 +113,7 @@ def _join_events(events: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(earlier_events), last_event)))
 
 
-def _make_overtaken_entry(todos: Sequence[Todo], later_events: Sequence[str]) -> DigestEntry:
+def _make_outdated_list_entry(todos: Sequence[Todo], later_events: Sequence[str]) -> DigestEntry:
     """Return a single entry that quotes the todos of an overtaken list.
 
     Which of these todos are still open is unknown.

@@ -35,7 +35,7 @@ class WrittenText(NamedTuple):
     position: RecordPosition
 
 
-class WrittenOpenWork:
+class WrittenTodosAndPlans:
     """The TODO comments and the plans that a session wrote."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from resume_hooks.parts.share.export.select_records import ExportConversation, s
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import BundleRedactor
 from resume_hooks.reading.bundle import export_bundle as bundle
-from resume_hooks.reading.session_secrets import find_secrets_in_sessions
+from resume_hooks.reading.session_secrets import make_redactor_for_sessions
 from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.locate import SessionFile
@@ -70,7 +70,7 @@ class Document:
         self.options = options
         self.turns = 0
         self._where = where
-        self.redactor = find_secrets_in_sessions(sessions) if options.must_redact else None
+        self.redactor = make_redactor_for_sessions(sessions) if options.must_redact else None
         self._bundle_redactor = BundleRedactor(self.redactor) if self.redactor else None
         session_ends = [HeadTail(session.path) for session in sessions]
         self.folders = [home_folder(ends, where) for ends in session_ends]

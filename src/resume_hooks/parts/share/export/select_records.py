@@ -58,7 +58,7 @@ def select_conversation(
     The uuids of the returned records are added to ``known_ids``. Raise SessionNotFound if the file
     cannot be read, and NotATranscript if it belongs to another program.
     """
-    observer = OutlineScan(subagent=subagent_name(session.path) is not None)
+    observer = OutlineScan(is_subagent=subagent_name(session.path) is not None)
     record_scan = _RecordIdCollector()
     transcript = scan_transcript(session.path, observers=[observer, record_scan, *observers])
     live_nodes = linearize_chain(transcript.chain).nodes
@@ -90,9 +90,9 @@ def select_conversation(
     return ExportConversation(
         path=session.path,
         nodes=tuple(new_nodes),
-        turns_by_line={turn.line: turn for turn in observer.turns if turn.number},
+        turns_by_line={turn.line_number: turn for turn in observer.turns if turn.number},
         states_by_line=states_by_line,
-        tokens=next((turn.tokens for turn in reversed(observer.turns) if turn.tokens), 0),
+        tokens=next((turn.token_count for turn in reversed(observer.turns) if turn.token_count), 0),
         models=tuple(transcript.models),
         damaged_line_count=len(transcript.damaged_lines),
         repeated_record_count=len(nodes_to_show) - len(new_nodes),
