@@ -212,11 +212,14 @@ def _repeated_forms() -> Iterator[tuple[str, str]]:
 
 
 def _find_redaction_patterns() -> Iterator[tuple[str, re.Pattern[bytes] | re.Pattern[str]]]:
-    groups = (*token_rules().by_keyword.values(), *token_rules().by_name.values())
+    groups = (
+        *token_rules().rules_by_keyword.values(),
+        *token_rules().rules_by_vendor_name.values(),
+    )
     for rule in {id(rule): rule for group in groups for rule in group}.values():
-        yield rule.kind, rule.regex
-        if rule.allowed:
-            yield f"allowed: {rule.kind}", rule.allowed
+        yield rule.kind, rule.pattern
+        if rule.exception_pattern:
+            yield f"allowed: {rule.kind}", rule.exception_pattern
     redaction_modules = (
         importlib.import_module(f"{redaction.__name__}.{each.name}")
         for each in iter_modules(redaction.__path__)

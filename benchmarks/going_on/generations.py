@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.going_on.planted import GENERATIONS, WORDINGS, Fact, make_planted_facts
 from resume_hooks.derive.fresh_child import read_opening
-from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, convert_tokens_to_characters
+from resume_hooks.reading.digest.opening import DEFAULT_OPENING_TOKENS, convert_tokens_to_characters
 from resume_hooks.transcripts import records
 from tests.builders import (
     SESSION,
@@ -183,7 +183,7 @@ def make_openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str
             stream.write(session_bytes(chain.records))
         count = chain.count
         said = "\n".join("\n".join((turn.prompt, *turn.answer)) for turn in turns)
-        pasted = f"{pasted}\n{said}"[-convert_tokens_to_characters(DEFAULT_TOKENS) :]
+        pasted = f"{pasted}\n{said}"[-convert_tokens_to_characters(DEFAULT_OPENING_TOKENS) :]
         path = hand_off(home, path)
         last = records.parse_record(path.read_bytes().rstrip(b"\n").split(b"\n")[-1])
         leaf = records.get_string(last or {}, "uuid")

@@ -23,7 +23,7 @@ from benchmarks.going_on.ways import (
     run_ways_at_compaction,
     run_ways_on_session,
 )
-from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
+from resume_hooks.reading.digest.opening import DEFAULT_OPENING_TOKENS
 
 IN, NEAR, OUT = "in context", "one read away", "out of reach"
 COLUMN_HEADINGS = (
@@ -33,7 +33,7 @@ COLUMN_HEADINGS = (
     "all",
     "or one read away",
 )
-USUAL_HANDOFF_NAME = f"handoff, {format_token_count(DEFAULT_TOKENS)}"
+USUAL_HANDOFF_NAME = f"handoff, {format_token_count(DEFAULT_OPENING_TOKENS)}"
 
 
 @dataclass

@@ -28,7 +28,7 @@ from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import (
-    DEFAULT_TOKENS,
+    DEFAULT_OPENING_TOKENS,
     convert_tokens_to_characters,
     format_whole_digest,
 )
@@ -296,7 +296,7 @@ def run_model_way(way: str, path: Path, base: int, digest: Digest) -> WayResult:
     return WayResult(
         way,
         measure_handoff_of_copy(
-            path, base, ChildContents(digest, summary=text, opening_tokens=DEFAULT_TOKENS)
+            path, base, ChildContents(digest, summary=text, opening_tokens=DEFAULT_OPENING_TOKENS)
         ),
     )
 

@@ -39,7 +39,7 @@ from resume_hooks.derive.verbs.trim import plan_trim
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.hooks import context_notice
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
+from resume_hooks.reading.digest.opening import DEFAULT_OPENING_TOKENS
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.api_usage import LONG_CACHE_SECONDS, RecentRequests
@@ -139,7 +139,7 @@ def test_a_warm_cache_makes_going_on_cheap(config_home: ConfigHome) -> None:
     assert (rows[GO_ON].tokens_after, rows[GO_ON].uncached_tokens) == (110_300, 0)
     assert rows[TRIM].tokens_after < 50_000
     assert rows[TRIM].uncached_tokens == rows[TRIM].tokens_after - SHARED
-    assert 0 < rows[HANDOFF].tokens_after - found.base_request.tokens < DEFAULT_TOKENS + 500
+    assert 0 < rows[HANDOFF].tokens_after - found.base_request.tokens < DEFAULT_OPENING_TOKENS + 500
     assert rows[HANDOFF].uncached_tokens == rows[HANDOFF].tokens_after - SHARED
     assert rows[ROLLOVER].tokens_after == rows[HANDOFF].tokens_after + ROLLOVER_SUMMARY_TOKENS
     assert (

@@ -40,12 +40,12 @@ def examples() -> tuple[Example, ...]:
 
 
 def _examples() -> Iterator[Example]:
-    for group in token_rules().by_keyword.values():
+    for group in token_rules().rules_by_keyword.values():
         yield from (
             Example(rule.kind, _matching_text(rule, "{}"), allows_any_letter=False)
             for rule in group
         )
-    for words, group in token_rules().by_name.items():
+    for words, group in token_rules().rules_by_vendor_name.items():
         name = _random_match(words, random.Random(words))
         yield from (
             Example(rule.kind, _matching_text(rule, name + "_token={}"), allows_any_letter=False)
@@ -62,7 +62,7 @@ def _examples() -> Iterator[Example]:
 def _matching_text(rule: Rule, words: str) -> str:
     """Return a text with a secret that the rule finds and that is not a placeholder."""
     for seed in range(MAX_TRIES):
-        text = words.format(_random_match(rule.text, random.Random(f"{rule.kind} {seed}")))
+        text = words.format(_random_match(rule.expression, random.Random(f"{rule.kind} {seed}")))
         if redact(text)[1]:
             return text
     raise AssertionError(f"no example of {rule.kind}")

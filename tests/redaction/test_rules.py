@@ -25,7 +25,10 @@ from resume_hooks.redaction.load_rules import MAX_MATCH_BYTES, REVISION, RULES_F
 ALL_RULES = list(
     {
         id(rule): rule
-        for group in (*token_rules().by_keyword.values(), *token_rules().by_name.values())
+        for group in (
+            *token_rules().rules_by_keyword.values(),
+            *token_rules().rules_by_vendor_name.values(),
+        )
         for rule in group
     }.values()
 )
@@ -56,16 +59,16 @@ def test_the_data_names_its_origin_and_licence() -> None:
 def test_no_rule_backtracks_without_limit(part: int) -> None:
     """Each rule searches the longest hostile texts within the test's time limit."""
     for rule in ALL_RULES[part::4]:
-        keywords = [word for word, group in token_rules().by_keyword.items() if rule in group] or [
-            b""
-        ]
+        keywords = [
+            word for word, group in token_rules().rules_by_keyword.items() if rule in group
+        ] or [b""]
         for tail, keyword in product(HOSTILE_BYTE_TEXTS, keywords):
             for raw in (
                 keyword + tail,
                 keyword.upper() + tail,
                 keyword * (6_000 // max(1, len(keyword))),
             ):
-                for _ in rule.regex.finditer(raw, 0, MAX_MATCH_BYTES):
+                for _ in rule.pattern.finditer(raw, 0, MAX_MATCH_BYTES):
                     pass
 
 

@@ -23,7 +23,7 @@ from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.calls import collect_latest_calls
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import (
-    DEFAULT_TOKENS,
+    DEFAULT_OPENING_TOKENS,
     convert_tokens_to_characters,
     has_section,
 )
@@ -107,7 +107,7 @@ class ChildContents(NamedTuple):
     summary: str = ""
     edited_digest: str = ""
     is_new_task: bool = False
-    opening_tokens: int = DEFAULT_TOKENS
+    opening_tokens: int = DEFAULT_OPENING_TOKENS
 
 
 EMPTY_CHILD_CONTENTS = ChildContents()

@@ -47,7 +47,7 @@ from resume_hooks.reading.digest.entries import (
     read_digest,
 )
 from resume_hooks.reading.digest.opening import (
-    DEFAULT_TOKENS,
+    DEFAULT_OPENING_TOKENS,
     convert_tokens_to_characters,
     format_opening,
     format_whole_digest,
@@ -418,7 +418,7 @@ def ask_for_summary(
 
 def format_digest_for_prompt(digest: Digest) -> str:
     """Return the text of a digest for a model. It is at most as long as an opening of the default size."""
-    return format_opening(digest, convert_tokens_to_characters(DEFAULT_TOKENS)).text
+    return format_opening(digest, convert_tokens_to_characters(DEFAULT_OPENING_TOKENS)).text
 
 
 def make_conversation_prompt(digest: str, focus: str) -> str:

@@ -93,7 +93,7 @@ class HomeFolders:
         ]
         self._pattern = re.compile("|".join((*home_patterns, *_HOME_PATTERNS)))
 
-    def hide_homes(self, text: str) -> tuple[str, int]:
+    def hide_and_count_home_folders(self, text: str) -> tuple[str, int]:
         """Replace each home folder in a text or JSON line with ``~``.
 
         Return the new text and the number of replacements.
@@ -125,7 +125,9 @@ class BundleRedactor:
             return redacted
         if b"\\/" in redacted:  # The path of a folder may start with an escaped slash.
             redacted = encode_record(parse_record(redacted) or {})
-        text, count = self._homes.hide_homes(redacted.decode("utf-8", "surrogateescape"))
+        text, count = self._homes.hide_and_count_home_folders(
+            redacted.decode("utf-8", "surrogateescape")
+        )
         self.folder_count += count
         if count:
             return text.encode("utf-8", "surrogateescape")
@@ -138,7 +140,7 @@ class BundleRedactor:
             0,
         )
         if self._homes is not None:
-            redacted, count = self._homes.hide_homes(redacted)
+            redacted, count = self._homes.hide_and_count_home_folders(redacted)
         self.folder_count += count
         return redacted
 

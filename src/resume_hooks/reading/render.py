@@ -102,8 +102,8 @@ def render_record_text(record: Record, calls: Mapping[str, ToolCall] | None = No
     """
     kind = records.get_kind(record)
     if kind == records.ATTACHMENT:
-        # If the client recorded the text that it sent to the model, use that text and not its
-        # source.
+        # If the client recorded the text that it made from the attachment and sent to the model,
+        # use that text and not the attachment.
         sent_texts = [
             text
             for part in records.list_objects(record.get("rendered"))

@@ -28,7 +28,8 @@ from resume_hooks.transcripts.lines import SharedFile, open_transcript, read_lin
 from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING
 
 MIN_WORD_LETTERS = 3  # A word with fewer letters is not searched for.
-# The minimum numbers of words in a quotation and in a command. A shorter quotation may be emphasis.
+# The minimum numbers of words in a quotation and in a command. The quotation marks around fewer
+# words may only emphasize them.
 MIN_QUOTE_WORDS, MIN_COMMAND_WORDS = 3, 2
 MAX_QUOTE_WORDS = 12  # At most this many words of a quotation are searched for.
 ANY_RECORD_WORD = b""  # A claim with this word is compared with every record.
@@ -245,7 +246,7 @@ _IGNORED_RECORD_KINDS = (
     metadata_records.PR_LINK,
 }
 # How many characters at the start of a text are searched for this plugin's own words.
-_SEARCHED_START_CHARACTERS = 300
+_MAX_SEARCHED_START_CHARACTERS = 300
 
 
 class CheckedSummary(NamedTuple):
@@ -276,7 +277,7 @@ class _Sentence(NamedTuple):
     known_references: frozenset[str]
 
     @property
-    def is_identifying(self) -> bool:
+    def can_identify_record(self) -> bool:
         """Whether the sentence's claims can identify a record. A single number cannot."""
         shown_text = "".join(claim.shown_text for claim in self.claims)
         return len(self.claims) > 1 or any(map(str.isalpha, shown_text))
@@ -381,7 +382,7 @@ def read_record_texts(file: str | SharedFile, session_id: str) -> Iterator[tuple
                 continue
             text = render_record_text(record)
             if not any(
-                words in text[:_SEARCHED_START_CHARACTERS]
+                words in text[:_MAX_SEARCHED_START_CHARACTERS]
                 for words in (OPENING_MARKER, AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING)
             ):
                 is_command = records.is_prompt(record) and text.startswith("<command-")
@@ -418,7 +419,7 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
             if NOT_IN_TRANSCRIPT_NOTE not in piece:
                 marked_text.append(f" [{NOT_IN_TRANSCRIPT_NOTE}: {_join_names(absent_names)}]")
             continue
-        if sentence.claims and sentence.is_identifying:
+        if sentence.claims and sentence.can_identify_record:
             best_reference = evidence.find_best_record(sentence)
             if best_reference:
                 tied_count += 1

@@ -189,7 +189,7 @@ def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
     generic_kind = generic_kind or _kind_of_random_value(raw, start, name)
     for number in vendor_numbers:
         for rule in token_rules().vendor_rules[number]:
-            match = rule.regex.match(raw, start)
+            match = rule.pattern.match(raw, start)
             if match and _is_value_of_rule(rule, match[1], name):
                 return [Span(rule.kind, match.start(1), match.end(1), ASSIGNED)]
     value = _VALUE_PATTERN.match(raw, start)
@@ -211,7 +211,7 @@ def _is_value_of_rule(rule: Rule, value: bytes, name: bytes) -> bool:
 
     The value is not a secret if it is an example, or if the name before it ends with the value.
     """
-    if entropy(value) < rule.entropy or is_placeholder(value):
+    if entropy(value) < rule.min_entropy or is_placeholder(value):
         return False
     return not name.endswith(value.lower())
 

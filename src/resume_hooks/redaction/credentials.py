@@ -147,7 +147,7 @@ def signature_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
 
 
 def driver_address_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the password in a database address in Go's notation, whose ``@tcp(`` is at ``position``.
+    """Yield the password in a database address in Go's notation. ``position`` is that of ``@tcp(``.
 
     At most one secret is yielded.
     """

@@ -175,7 +175,7 @@ class Redactor:
     def redact(self, text: str) -> str:
         """Return ``text`` with ``[secret removed: <kind>]`` for each secret.
 
-        If it contains no secret, the same object is returned.
+        If the text contains no secret, the same object is returned.
         """
         return self.redact_and_list_secrets(text)[0]
 
@@ -413,7 +413,7 @@ def _long_lines(value: bytes) -> list[bytes]:
 
 
 def _secret_parts(value: bytes) -> list[bytes]:
-    """Return the secret parts of a text that a rule found and that also contains other text.
+    """Return the secret parts of a rule's match that also contains text that is not secret.
 
     Examples are a cookie with its name, and the address of a web hook.
     """

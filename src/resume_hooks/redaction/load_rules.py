@@ -58,19 +58,19 @@ MAX_MATCH_BYTES = 13_000
 class Rule:
     """A rule for one kind of secret.
 
-    ``entropy`` is the minimum entropy of a match in bits per byte, ``regex`` matches the secret,
-    and ``allowed`` matches exceptions.
+    ``min_entropy`` is the minimum entropy of a match in bits per byte, ``pattern`` matches the
+    secret, and ``exception_pattern`` matches exceptions.
     """
 
-    def __init__(self, data: dict[str, Any], regex: str) -> None:
+    def __init__(self, data: dict[str, Any], expression: str) -> None:
         self.kind: str = data["kind"]
-        self.entropy: float = data["entropy"]
-        self.text = regex
-        self.regex = compile_lazily(regex.encode())
+        self.min_entropy: float = data["entropy"]
+        self.expression = expression
+        self.pattern = compile_lazily(expression.encode())
         """The expression for secrets of this kind. If it has a group, the first group is the secret
         itself."""
-        known = "|".join(f"(?:{text})" for text in data.get("allowed", []))
-        self.allowed = compile_lazily(known.encode()) if known else None
+        exceptions = "|".join(f"(?:{text})" for text in data.get("allowed", []))
+        self.exception_pattern = compile_lazily(exceptions.encode()) if exceptions else None
         """The exceptions that the original authors of the rule defined, or None."""
 
     @cached_property
@@ -81,31 +81,34 @@ class Rule:
         """
         return min(
             MAX_MATCH_BYTES,
-            300 + 3 * max(map(int, _REPEAT_COUNT_PATTERN.findall(self.text)), default=0),
+            300 + 3 * max(map(int, _REPEAT_COUNT_PATTERN.findall(self.expression)), default=0),
         )
 
 
 class Rules:
-    """All rules for tokens. ``by_keyword`` maps keywords that occur in tokens to rules.
+    """All rules for tokens. ``rules_by_keyword`` maps keywords that occur in tokens to rules.
 
-    ``by_name`` maps the names of vendors to rules for values that are assigned to these names.
+    ``rules_by_vendor_name`` maps the names of vendors to rules for values that are assigned to
+    these names.
     """
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.version = f"{REVISION}/{data['origin']['version']}"
-        self.by_keyword: dict[bytes, list[Rule]] = {}
+        self.rules_by_keyword: dict[bytes, list[Rule]] = {}
         for entry in [*data["tokens"], *TOKEN_RULES]:
             rule = Rule(entry, entry["regex"])
             for keyword in entry["keywords"]:
-                self.by_keyword.setdefault(keyword.encode(), []).append(rule)
-        self.by_name: dict[str, list[Rule]] = {}
+                self.rules_by_keyword.setdefault(keyword.encode(), []).append(rule)
+        self.rules_by_vendor_name: dict[str, list[Rule]] = {}
         for entry in data["assigned"]:
-            self.by_name.setdefault(entry["words"], []).append(Rule(entry, entry["value"]))
+            self.rules_by_vendor_name.setdefault(entry["words"], []).append(
+                Rule(entry, entry["value"])
+            )
 
     @cached_property
     def vendor_rules(self) -> list[list[Rule]]:
-        """The rules for each vendor name, in the order of ``by_name``."""
-        return list(self.by_name.values())
+        """The rules for each vendor name, in the order of ``rules_by_vendor_name``."""
+        return list(self.rules_by_vendor_name.values())
 
     @cached_property
     def keyword_pattern(self) -> re.Pattern[bytes]:
@@ -114,13 +117,16 @@ class Rules:
         It branches at each letter of the keywords, so that it quickly skips bytes that begin no
         keyword.
         """
-        words = {word: _LOOKAHEAD_BY_KEYWORD.get(word, b"") for word in self.by_keyword}
+        words = {word: _LOOKAHEAD_BY_KEYWORD.get(word, b"") for word in self.rules_by_keyword}
         return re.compile(build_branching_expression(words))
 
     @cached_property
     def name_pattern(self) -> re.Pattern[bytes]:
-        """An expression that matches any vendor name. Each name is a group, in the order of ``by_name``."""
-        return re.compile("|".join(f"({words})" for words in self.by_name).encode())
+        """An expression that matches any vendor name. Each name is a group.
+
+        The groups have the order of ``rules_by_vendor_name``.
+        """
+        return re.compile("|".join(f"({words})" for words in self.rules_by_vendor_name).encode())
 
 
 def build_branching_expression(words: dict[bytes, bytes], depth: int = 0) -> bytes:

@@ -1,8 +1,8 @@
 """Find tokens in long runs of letters and digits. Almost every secret contains a long run.
 
-A run consists of at least 16 letters, digits, ``_`` and ``-``. To find runs quickly, all these
-characters are replaced with one character in a copy of the text, and 16 of this character are
-searched for in the copy. The text around a run then shows whether the run is a secret.
+A run consists of at least 16 letters, digits, ``_`` and ``-``. To find runs quickly, each of
+these characters is replaced with the letter ``a`` in a copy of the text, and the copy is searched
+for 16 consecutive ``a``. The text around a run then shows whether the run is a secret.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MIN_RUN_CHARACTERS = 16
 
 _RUN_CHARACTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _RUN_BYTE_TABLE = bytes(97 if sign in _RUN_CHARACTERS else 32 for sign in range(256))
-_SHORTEST_TRANSLATED_RUN = b"a" * MIN_RUN_CHARACTERS
+_SHORTEST_RUN_AFTER_TRANSLATION = b"a" * MIN_RUN_CHARACTERS
 _NON_DIGIT_CHARACTERS = bytes(range(256)).translate(None, b"0123456789")
 
 _ID_PREFIXES = frozenset([b"toolu", b"msg_0", b"req_0", b"ephem", b"claud"])
@@ -66,7 +66,7 @@ def runs_of_possible_secrets(raw: bytes) -> list[tuple[int, int]]:
     """
     classes = raw.translate(_RUN_BYTE_TABLE)
     find, end, runs = classes.find, 0, []
-    while (start := find(_SHORTEST_TRANSLATED_RUN, end)) >= 0:
+    while (start := find(_SHORTEST_RUN_AFTER_TRANSLATION, end)) >= 0:
         end = find(b" ", start)
         if end < 0:
             end = len(raw)
@@ -90,7 +90,7 @@ def runs_of_possible_secrets(raw: bytes) -> list[tuple[int, int]]:
 
 
 def _has_keyword(run: bytes) -> bool:
-    """Check whether a run contains the keyword of a token."""
+    """Check whether a run contains a keyword of the rules for tokens."""
     return token_rules().keyword_pattern.search(run.lower()) is not None
 
 
@@ -145,11 +145,11 @@ def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> It
         for keyword in token_rules().keyword_pattern.finditer(
             lower, _earliest_keyword_start(raw, start), end
         ):
-            for rule in token_rules().by_keyword[keyword[0]]:
+            for rule in token_rules().rules_by_keyword[keyword[0]]:
                 positions_by_rule.setdefault(rule, []).append(keyword.start())
     for rule, positions in positions_by_rule.items():
         for start, end in _windows_around_keywords(positions, rule.max_match_bytes):
-            for match in rule.regex.finditer(raw, start, end):
+            for match in rule.pattern.finditer(raw, start, end):
                 group = 1 if match.lastindex else 0
                 keyword_number = bisect_left(positions, match.start())
                 contains_keyword = (
@@ -207,6 +207,6 @@ def _earliest_keyword_start(raw: bytes, start: int) -> int:
 
 
 def _is_token_of_rule(rule: Rule, value: bytes) -> bool:
-    if is_placeholder(value) or entropy(value) < rule.entropy:
+    if is_placeholder(value) or entropy(value) < rule.min_entropy:
         return False
-    return rule.allowed is None or not rule.allowed.search(value)
+    return rule.exception_pattern is None or not rule.exception_pattern.search(value)

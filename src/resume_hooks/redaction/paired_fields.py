@@ -82,8 +82,8 @@ _YAML_DATA_PATTERN = compile_lazily(
 )
 _JSON_DATA_PATTERN = compile_lazily(rb"\"(?:string)?[dD]ata\"\s{0,4}:\s{0,4}(\{[^{}]{1,16000}\})")
 _MAX_DATA_POSITIONS = 6
-"""Maximum number of positions on each side of the ``kind`` field that are tried as the object's
-data. The word ``metadata`` and annotations look similar and are also tried."""
+"""Maximum number of occurrences of ``data`` that are examined on each side of the ``kind`` field.
+Occurrences in ``metadata`` and in annotations are counted too."""
 
 _DATA_ENTRY_PATTERN = compile_lazily(
     rb"(?m)(?:^" + _LINE_NUMBER_EXPRESSION + rb"[ \t]*|[{,]\s*)\"?[\w.-]{1,250}\"?:[ \t]{0,8}"

@@ -238,7 +238,7 @@ _COLON_SEPARATED_WORDS_BEFORE_NAME_PATTERN = compile_lazily(rb"(?:[A-Za-z-]+:)+\
 _COLON_SEPARATED_WORDS_PATTERN = compile_lazily(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
 """Matches words separated by colons, as in names of commands and types: ``user:login:list``."""
 
-_FORMAT_PATTERN = compile_lazily(rb"[A-Za-z_-]+(?::[A-Za-z_-]+)+:?")
+_COLON_SEPARATED_FORMAT_PATTERN = compile_lazily(rb"[A-Za-z_-]+(?::[A-Za-z_-]+)+:?")
 """Matches words separated by colons, as in setting names and in formats: ``user:password_hash:``.
 """
 
@@ -296,7 +296,7 @@ _STORE_BEFORE_PASS_PATTERN = compile_lazily(
 _OPTION_NAME_PATTERN = compile_lazily(rb"[a-z]{2,}\d?(?:-[a-z]{2,}\d?){2,}")
 """Matches the name of an option, for example ``mschapv2-and-ntlmv2-only``."""
 
-_EXPRESSION = compile_lazily(
+_VIM_OR_CONDITIONAL_PATTERN = compile_lazily(
     rb"[abglstvw]:[A-Za-z]\w*[_.\[][\w.\[\]]+|[A-Za-z_$][\w$]{0,3}\?[\w$.]+:\S+"
 )
 """Matches a Vim variable or a conditional expression in a minified program: ``s:last_password``,
@@ -442,7 +442,7 @@ def assigned_secret_spans(
                 and not is_basic_auth(value)
                 else meaning
             )
-            if _is_about_something_else(raw, start, end, notation, match, value_start):
+            if _is_text_after_name_unrelated(raw, start, end, notation, match, value_start):
                 continue
             is_secret = b" " not in value and _is_secret_value(
                 value_meaning, value, requirement, raw[start:end]
@@ -487,7 +487,7 @@ def _is_pass_verb_or_test_result(notation: Notation, match: re.Match[bytes], val
     return b"/" in value or quote == b"`" or b"`" in match[0] or bool(is_prose)
 
 
-def _is_about_something_else(
+def _is_text_after_name_unrelated(
     raw: bytes, start: int, end: int, notation: Notation, match: re.Match[bytes], value_start: int
 ) -> bool:
     """Check whether the text after a name is about something other than the value of the name."""
@@ -538,7 +538,7 @@ def _is_program_text(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
     value = match["bare"]
     if is_variable(raw, match) or _is_name_in_expression(raw, start, match):
         return True
-    if b":" in value and _EXPRESSION.fullmatch(value):
+    if b":" in value and _VIM_OR_CONDITIONAL_PATTERN.fullmatch(value):
         return True
     if match[0].lstrip()[:1] == b":" and _is_word_after_colon(raw, start, match):
         return True
@@ -815,7 +815,11 @@ def _is_name_or_number(meaning: int, value: bytes, name: bytes) -> bool:
 
 def _is_form_of_own_name(value: bytes, name: bytes) -> bool:
     """Check whether a value repeats its own name: ``client_secret_arn``, ``settings:clientSecret``."""
-    if b":" in value and _FORMAT_PATTERN.fullmatch(value) and _shares_word_with_name(value, name):
+    if (
+        b":" in value
+        and _COLON_SEPARATED_FORMAT_PATTERN.fullmatch(value)
+        and _shares_word_with_name(value, name)
+    ):
         return True
     name = name.rpartition(b".")[2] or name
     value, name = (

@@ -17,7 +17,7 @@ PROGRAM_NAME_PATTERN = compile_lazily(
 """Matches names in programs, addresses and files."""
 
 VIM_SYNTAX_LINE_STARTS = (b"syn keyword", b"syn match", b"syn region", b"syntax keyword")
-"""The beginnings of the lines that list the words of a language for Vim."""
+"""The beginnings of lines in a Vim syntax file. Such a file lists the words of a language."""
 
 _AFTER_DECLARED_NAME_PATTERN = compile_lazily(rb"[ \t]{0,4}[=:,)]")
 _KEYWORD_SEARCH_BYTES = 28

@@ -56,21 +56,21 @@ _BLANKED_SEQUENCE_PATTERN = compile_lazily(_CONTROL_SEQUENCE_EXPRESSION + rb"|\x
 For links and titles, it matches only the delimiters, because their content is text.
 """
 
-_INVISIBLE_GROUP_EXPRESSIONS = (
+_INVISIBLE_CHARACTER_GROUP_EXPRESSIONS = (
     rb"\xc2[\x80-\x9f\xad]", rb"\xcd\x8f", rb"\xd8\x9c", rb"\xe1(?:\x85[\x9f\xa0]|\x9e[\xb4\xb5]|\xa0[\x8b-\x8f])",
     rb"\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xaf]|\xa0\x80)", rb"\xe3\x85\xa4",
     rb"\xef(?:\xb8[\x80-\x8f]|\xbb\xbf|\xbe\xa0|\xbf[\xb0-\xbb])",
     rb"\xf0(?:\x9b\xb2[\xa0-\xa3]|\x9d\x85[\xb3-\xba])", rb"\xf3\xa0[\x80-\x87][\x80-\xbf]",
 )  # fmt: skip
 _INVISIBLE_CHARACTER_EXPRESSION = rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]|" + rb"|".join(
-    _INVISIBLE_GROUP_EXPRESSIONS
+    _INVISIBLE_CHARACTER_GROUP_EXPRESSIONS
 )
 """Matches an invisible character: a control character, joiner, separator, direction mark, variation
 selector or tag."""
 
-_INVISIBLE_PATTERNS = tuple(
+_INVISIBLE_BYTES_AND_PATTERNS = tuple(
     (bytes.fromhex(form[2:4].decode()), compile_lazily(form))
-    for form in _INVISIBLE_GROUP_EXPRESSIONS
+    for form in _INVISIBLE_CHARACTER_GROUP_EXPRESSIONS
 )
 """The first byte and the pattern of each group of invisible characters. Most texts contain only one
 or two of these bytes, so searching for one group at a time is ten times as fast as searching for
@@ -144,8 +144,8 @@ class Views:
     """Some bytes, and the results of repeatedly decoding one layer of their escapes.
 
     The last view contains no escapes, or has the maximum depth. If ``in_json`` is true, the bytes
-    are the encoded content of a JSON string. If this content contains escapes, the undecoded bytes
-    are not a view.
+    are the encoded content of a JSON string. If this content contains escapes, the views do not
+    include the undecoded bytes.
     """
 
     def __init__(self, raw: bytes, *, in_json: bool = False) -> None:
@@ -227,7 +227,9 @@ def positions_of_invisible_characters(raw: bytes) -> Iterator[int]:
     has_controls = len(raw.translate(None, _CONTROL_CHARACTERS)) < len(raw)
     if not has_controls and (
         raw.isascii()
-        or not any(first in raw and pattern.search(raw) for first, pattern in _INVISIBLE_PATTERNS)
+        or not any(
+            first in raw and pattern.search(raw) for first, pattern in _INVISIBLE_BYTES_AND_PATTERNS
+        )
     ):
         return  # Most texts contain no invisible characters.
     for match in _INVISIBLE_RUN_PATTERN.finditer(raw):

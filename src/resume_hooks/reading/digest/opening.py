@@ -45,7 +45,7 @@ from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
 CHARACTERS_PER_TOKEN = 4  # This many characters are counted as one token.
-DEFAULT_TOKENS = 12_000
+DEFAULT_OPENING_TOKENS = 12_000
 BULLET = "  - "
 OPEN_WORK_HEADING = "open:"
 INDENT = "  "
@@ -247,7 +247,7 @@ def _has_open_work(sections: Mapping[str, list[str]]) -> bool:
 
 
 def _group_rows(sections: Mapping[str, Sequence[str]]) -> dict[SectionGroup, list[str]]:
-    """Return the rows of the sections in each group. The open work starts with its heading."""
+    """Return the rows of the sections in each group. The rows of the open work start with its heading."""
     groups: dict[SectionGroup, list[str]] = {group: [] for group in SectionGroup}
     for section in SECTIONS:
         rows = sections.get(section.name, ())

@@ -36,7 +36,7 @@ _UUID_KEY = b'"uuid":"'
 _THINKING_START = b'"content":[{"type":"thinking",'
 _RELEVANT_BLOCK_TYPES = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
 _NEXT_KEY_PATTERN = compile_lazily(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
-"""Matches the key of the record's own id, or a key that comes before the id only if the record
+"""Matches the key of the record's own id, and keys that come before this id only in a record that
 contains more than a successful result."""
 
 _REJECTION_START = REJECTION_BEGINNING.encode()

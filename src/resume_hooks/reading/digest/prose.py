@@ -129,9 +129,9 @@ def join_wrapped_rows(text: str) -> str:
     rows: list[str] = []
     previous = ""
     for row in text.split("\n"):
-        is_wrapped = len(previous) >= MIN_WRAPPED_CHARACTERS and not _COMPLETE_ROW_PATTERN.search(
+        is_wrapped = len(
             previous
-        )
+        ) >= MIN_WRAPPED_LINE_CHARACTERS and not _COMPLETE_ROW_PATTERN.search(previous)
         if is_wrapped and row.strip() and _SEPARATE_ROW_PATTERN.match(row) is None:
             rows[-1] = f"{rows[-1].rstrip()} {row.strip()}"
         else:
@@ -141,7 +141,7 @@ def join_wrapped_rows(text: str) -> str:
 
 
 # The minimum number of characters in a line that may have been wrapped.
-MIN_WRAPPED_CHARACTERS = 50
+MIN_WRAPPED_LINE_CHARACTERS = 50
 _SEPARATE_ROW_PATTERN = compile_lazily(r"\s*(?:[-*+•]\s|\d+[.)]\s|[#>|<]|```|~~~)")
 """The start of a line that never continues the line before it."""
 _COMPLETE_ROW_PATTERN = compile_lazily(r"[.!?:。\uff01\uff1f][\"')*_`]*\s*\Z|\A\s*(?:#|\||```|~~~)")

@@ -22,8 +22,10 @@ _PULL_REQUEST_URL_PATTERN = compile_lazily(
 """The address of a pull request, which may be among other addresses in the output of a command."""
 
 _NUMBER_ARGUMENT_PATTERN = compile_lazily(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
-_END_MESSAGE_PATTERN = compile_lazily(r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})")
-_END_STATE_PATTERN = compile_lazily(
+_PULL_REQUEST_END_MESSAGE_PATTERN = compile_lazily(
+    r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})"
+)
+_PULL_REQUEST_END_STATE_PATTERN = compile_lazily(
     r"(?:\bstate\"?\s{0,3}[:=]\s{0,3}\"?|(?:\A|\n)(?:#?\d{1,9} )?)(MERGED|CLOSED)\b"
 )
 """The output of ``gh pr view`` for a pull request that was merged or closed."""
@@ -115,7 +117,7 @@ def _process_pull_request_command(
                 PullRequest(url_match[1], url_match[2], head_branch or branch, run.result_position)
             )
     elif verb in {"merge", "close"} and "--auto" not in arguments:
-        end_match = _END_MESSAGE_PATTERN.search(run.output)
+        end_match = _PULL_REQUEST_END_MESSAGE_PATTERN.search(run.output)
         number = number or (end_match[1] if end_match else "")
         if number:
             end_positions[number] = run.result_position
@@ -131,7 +133,7 @@ def _process_pull_request_view(
     url_match = _PULL_REQUEST_URL_PATTERN.search(run.output)
     if not number and url_match is not None:
         number = url_match[2]
-    if number and _END_STATE_PATTERN.search(run.output):
+    if number and _PULL_REQUEST_END_STATE_PATTERN.search(run.output):
         end_positions.setdefault(number, run.result_position)
 
 

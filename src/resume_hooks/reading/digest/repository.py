@@ -26,7 +26,7 @@ MAX_GIT_SECONDS = 0.3
 
 NO_QUERY_NOTE = "not asked"
 NO_ANSWER_NOTE = "no answer"
-REWRITTEN_NOTE = "rewritten after it was pushed: needs a force-push"
+NEEDS_FORCE_PUSH_NOTE = "rewritten after it was pushed: needs a force-push"
 MAX_BRANCH_CHARACTERS = 80  # At most this many characters of a branch's name are shown.
 # This many bytes at the end of a branch's reflog are searched for the branch's earlier tips.
 MAX_REFLOG_BYTES = 1 << 20
@@ -234,6 +234,6 @@ def _describe_state(state: RepositoryState, commit_count: bytes) -> str:
             else f"{format_count(state.behind_count, 'commit')} behind its upstream"
         )
     if state.is_rewritten:
-        parts.append(REWRITTEN_NOTE)
+        parts.append(NEEDS_FORCE_PUSH_NOTE)
     parts.append(f"{len(state.dirty_paths)} uncommitted" if state.dirty_paths else "clean")
     return ", ".join(parts)

@@ -27,7 +27,7 @@ from resume_hooks.reading.digest.sections import UNKNOWN_STATUS_NOTE
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# At most this many characters of a command to run again are shown.
+# The maximum number of characters that are shown of a command that is worth running again.
 MAX_COMMAND_CHARACTERS = 320
 MAX_COUNTED_RUNS = 5  # At most this many runs of a command increase its score.
 # The score for each word that a command and the last request have in common, and the maximum number
@@ -56,8 +56,8 @@ _FAILURE_LINE_PATTERN = compile_lazily(
     r"\b[1-9]\d{0,5} (?:tests?(?:\(s\))? )?(?:failed|failures?|errors?)\b)[^\n]*",
     re.IGNORECASE,
 )
-"""A line that reports a failure. It is only searched for if the exit status is unknown, or if it is
-only the status of a search in the output."""
+"""A line that reports a failure. It is only searched for if the exit status of the command is
+unknown, or is that of a search in the command's output."""
 
 
 class ShellCommand(NamedTuple):
@@ -423,14 +423,14 @@ def is_lookup(command: ShellCommand) -> bool:
     others = [part for part in working_parts if part not in queries]
     if not all(shell.find_program((part,)).startswith(_REMOTE_PROGRAMS) for part in others):
         return False
-    forge_parts = [part for part in command.parts if part.words[:1] in _FORGE_PROGRAMS]
+    forge_parts = [part for part in command.parts if part.words[:1] in _GIT_AND_HOSTING_PROGRAMS]
     return len(queries) + len(forge_parts) > 1
 
 
 _MUTATION_KEYWORD_PATTERN = compile_lazily(r"(?<=[\s=\"'])mutation\b")
 """The first word in a GraphQL request that changes something on GitHub."""
 
-_FORGE_PROGRAMS = (("git",), ("gh",), ("glab",))
+_GIT_AND_HOSTING_PROGRAMS = (("git",), ("gh",), ("glab",))
 
 
 def _is_query(words: tuple[str, ...]) -> bool:

@@ -43,8 +43,8 @@ _OUTPUT_SEARCH_PATTERN = compile_lazily(
 )
 """A search in a command's output, with the pattern, such as ``| grep -E 'passed|failed'``."""
 
-_PASS_WORD_PATTERN = compile_lazily(r"\b(?:ok|pass)", re.IGNORECASE)
-_FAIL_WORD_PATTERN = compile_lazily(r"\bfail", re.IGNORECASE)
+_PASSED_CHECK_PATTERN = compile_lazily(r"\b(?:ok|pass)", re.IGNORECASE)
+_FAILED_CHECK_PATTERN = compile_lazily(r"\bfail", re.IGNORECASE)
 _ESCAPE_TABLE = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 _COMMAND_PREFIXES = frozenset({
@@ -206,7 +206,7 @@ def _find_result_searches(command: str) -> Iterator[re.Match[str]]:
     """Yield the filters in a command that keep output lines about both passed and failed checks."""
     for match in _OUTPUT_SEARCH_PATTERN.finditer(command):
         pattern = match[1] or match[2]
-        if _PASS_WORD_PATTERN.search(pattern) and _FAIL_WORD_PATTERN.search(pattern):
+        if _PASSED_CHECK_PATTERN.search(pattern) and _FAILED_CHECK_PATTERN.search(pattern):
             yield match
 
 
@@ -340,7 +340,7 @@ def find_program(parts: tuple[SimpleCommand, ...]) -> str:
     If all parts of the command only read, return ``""``.
     """
     for words, _ in parts:
-        if words and _is_working_command(words):
+        if words and _does_more_than_read(words):
             return " ".join(
                 [
                     words[0].rpartition("/")[2] or words[0],
@@ -366,7 +366,7 @@ def iterate_git_arguments(words: tuple[str, ...]) -> Iterator[str]:
     yield from arguments
 
 
-def _is_working_command(words: tuple[str, ...]) -> bool:
+def _does_more_than_read(words: tuple[str, ...]) -> bool:
     name = _SYSTEM_FOLDER_PATTERN.sub("", words[0])
     if name == "git":
         subcommand, *arguments = [*iterate_git_arguments(words), ""]

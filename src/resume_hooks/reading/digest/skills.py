@@ -74,7 +74,7 @@ _REPORT_PART_PATTERN = compile_lazily(
 # The minimum number of characters in a report, and the minimum number of headings, bold rows and
 # tables in it.
 MIN_REPORT_CHARACTERS, MIN_REPORT_PARTS = 400, 2
-_FORGE_PROGRAMS = ("gh", "glab")
+_HOSTING_PROGRAMS = ("gh", "glab")
 
 
 class SkillStep(NamedTuple):
@@ -115,7 +115,7 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
             continue
         steps = find_skill_steps(quote.text)
         if (is_old and not steps) or (
-            steps and (has_moved_on or _is_finished(facts, quote, steps))
+            steps and (has_moved_on or _is_skill_finished(facts, quote, steps))
         ):
             continue
         passed_text = ""
@@ -170,7 +170,7 @@ def _has_new_request(facts: LineageFacts, skill: Quote) -> bool:
     return False
 
 
-def _is_finished(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) -> bool:
+def _is_skill_finished(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) -> bool:
     """Check whether a skill's work is finished.
 
     The work is finished if the last prompt was answered, the answer neither asks nor offers
@@ -260,7 +260,7 @@ def _list_programs(command: str) -> set[str]:
     programs: set[str] = set()
     for part in shell.parse_simple_commands(command):
         program = shell.find_program((part,))
-        if program and part.words[0] in _FORGE_PROGRAMS:
+        if program and part.words[0] in _HOSTING_PROGRAMS:
             program = " ".join(part.words[:3])
         if program:
             programs.add(program)

@@ -115,7 +115,7 @@ _SUMMARIZED_RULES_PATTERN = compile_lazily(
 """The list of constraints in a client's summary. They may come from the user, from instructions or
 from memory."""
 
-SUMMARIZED_NOTE = "from the client's summary"
+FROM_SUMMARY_NOTE = "from the client's summary"
 _QUOTED_MESSAGE_PATTERN = compile_lazily(r"\"((?:[^\"\\\n]|\\.){8,4000})\"")
 
 # At most this many characters in the last request are searched for words.
@@ -240,10 +240,10 @@ _REVIEW_ROW_PATTERN = compile_lazily(
     re.IGNORECASE | re.MULTILINE,
 )
 """The start of a row in a review: the severity of a finding, or a location in a file."""
-MIN_REVIEW_ROWS = 3  # With fewer rows like those of a review, a prompt contains no review.
+MIN_REVIEW_ROWS = 3  # A prompt with fewer rows that look like those of a review contains none.
 # A paragraph before or after a pasted text is the user's own only if it has at most this many
 # characters.
-MAX_SURROUNDING_CHARACTERS = 200
+MAX_OWN_PARAGRAPH_CHARACTERS = 200
 MIN_MARKUP_LINES = 5  # The minimum number of markup lines in a prompt with a pasted document.
 
 
@@ -301,7 +301,7 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
         beginning = quote.text[:MAX_COMPARED_DEMAND_CHARACTERS].lower()
         if beginning not in beginnings:
             beginnings.add(beginning)
-            yield make_entry(quote.text, quote.position, SUMMARIZED_NOTE)
+            yield make_entry(quote.text, quote.position, FROM_SUMMARY_NOTE)
 
 
 def _find_positions_of_choices(facts: LineageFacts) -> frozenset[RecordPosition]:
@@ -491,7 +491,7 @@ def _select_own_words(text: str) -> str:
     paragraphs = prompt_ends.strip().split("\n\n")
     own_paragraphs = []
     for paragraph in (paragraphs[0], *paragraphs[1:][-1:]):
-        if len(paragraph) <= MAX_SURROUNDING_CHARACTERS:
+        if len(paragraph) <= MAX_OWN_PARAGRAPH_CHARACTERS:
             own_paragraphs.append(paragraph)
     return "\n\n".join(
         paragraph for paragraph in own_paragraphs if _MARKUP_LINE_PATTERN.search(paragraph) is None

@@ -150,8 +150,8 @@ def _add_whole_texts(
 ) -> None:
     """Replace shortened texts with longer ones as long as space is left.
 
-    First, the reports become longer. Then the last words of turns and, in a large opening, the
-    words between calls are shown completely, and then the reports.
+    First, the sub-agents' reports become longer. Then the last words of turns are shown completely
+    and, in a large opening, the words between calls. At the end, the reports are shown completely.
     """
     reports = choice.list_indexes_of_kind(MessageKind.REPORT)
     for index in reports:

@@ -86,7 +86,7 @@ class ExportRedactor:
         clean_text, secrets = self._redactor.redact_and_list_secrets(text)
         removed_secrets.update(secret.kind for secret in secrets)
         if self._home_folders:
-            return self._home_folders.hide_homes(clean_text)[0]
+            return self._home_folders.hide_and_count_home_folders(clean_text)[0]
         return clean_text
 
     def redact_block(self, block: Record) -> Record:
