@@ -54,16 +54,16 @@ BUNDLE_KEY = "resume_hooks_bundle"
 BUNDLE_VERSION = 2  # The version of the format that this program writes and reads.
 # Every bundle starts with this prefix. No other file does.
 BUNDLE_PREFIX = b'{"%s":' % BUNDLE_KEY.encode()
-FILES_ROW = b'],"files":['
-CHECKSUMS_ROW_START = b'],"sums":'
-END_ROW = b"]}"
+BUNDLE_FILES_ROW = b'],"files":['
+BUNDLE_CHECKSUMS_ROW_START = b'],"sums":'
+BUNDLE_END_ROW = b"]}"
 # A larger accompanying file is left out of the bundle.
 MAX_ACCOMPANYING_FILE_BYTES = 32 * 1024 * 1024
 MAX_ACCOMPANYING_FILES = 20_000  # The maximum number of accompanying files of a session.
 MAX_BUNDLE_SESSIONS = 1_000  # The maximum number of sessions in one bundle.
 # A line that contains this text contains an image or other binary data.
 _MEDIA_MARKER = b'"type":"base64"'
-METADATA_SUFFIX = ".meta.json"  # The suffix of a sub-agent's metadata file.
+SUBAGENT_METADATA_SUFFIX = ".meta.json"  # The suffix of a sub-agent's metadata file.
 
 DAMAGED_KIND, OMITTED_KIND = "damaged-line", "file-checkpoint-left-behind"
 """The types of records that replace an omitted line, so that the other records keep their line
@@ -196,7 +196,7 @@ def export_bundle(
             raise SessionNotFound(
                 f"{session.path} can't be read: {error.strerror}", "Check the path."
             ) from error
-        yield b"\n" + FILES_ROW
+        yield b"\n" + BUNDLE_FILES_ROW
         written_files = left_out_count = 0
         for file_name, path in list_bundled_files(session):
             row = _make_file_line(file_name, path, redactor)
@@ -209,11 +209,11 @@ def export_bundle(
             BundleChecksums(count, digest.hexdigest(), damaged, left_out_count)
         )
         yield b"\n%s%s}%s\n" % (
-            CHECKSUMS_ROW_START,
+            BUNDLE_CHECKSUMS_ROW_START,
             orjson.dumps(sums._asdict()),
             b"," if number < len(sessions) else b"",
         )
-    yield END_ROW + b"\n"
+    yield BUNDLE_END_ROW + b"\n"
 
 
 def _make_bundle_head(
@@ -263,10 +263,10 @@ def list_bundled_files(session: SessionFile) -> list[tuple[str, str]]:
     for name in _list_file_names(outputs_folder):
         files.append((f"{TOOL_RESULTS_FOLDER_NAME}/{name}", os.path.join(outputs_folder, name)))
     for agent in subagents_of_session(session.path):
-        about_path = f"{agent.path.removesuffix('.jsonl')}{METADATA_SUFFIX}"
+        about_path = f"{agent.path.removesuffix('.jsonl')}{SUBAGENT_METADATA_SUFFIX}"
         files.append((f"{SUBAGENTS_FOLDER}/{agent.name}.jsonl", agent.path))
         if os.path.isfile(about_path) and not os.path.islink(about_path):
-            files.append((f"{SUBAGENTS_FOLDER}/{agent.name}{METADATA_SUFFIX}", about_path))
+            files.append((f"{SUBAGENTS_FOLDER}/{agent.name}{SUBAGENT_METADATA_SUFFIX}", about_path))
     return sorted(dict(files).items())[:MAX_ACCOMPANYING_FILES]
 
 

@@ -110,32 +110,30 @@ def find_page_end(text: str, start: int, max_characters: int) -> int:
 
 
 def fit_pieces(
-    opening: str, pieces: Sequence[TextPiece], max_characters: int, describe_gap: DescribeGap
+    head_text: str, pieces: Sequence[TextPiece], max_characters: int, describe_gap: DescribeGap
 ) -> str:
-    """Return ``opening`` and the pieces in at most ``max_characters`` characters (0: no limit).
+    """Return ``head_text`` and the pieces in at most ``max_characters`` characters (0: no limit).
 
     The limit includes the final line feed.
     """
     if (
         not max_characters
-        or len(opening) + 1 + sum(piece.character_count for piece in pieces) <= max_characters
+        or len(head_text) + 1 + sum(piece.character_count for piece in pieces) <= max_characters
     ):
-        texts = [opening]
+        texts = [head_text]
         for piece in pieces:
             texts += filter(None, (piece.heading, piece.body))
         return "\n".join(texts)
-    is_kept = _choose_pieces(pieces, max_characters - len(opening) - 1)
+    is_kept = _choose_pieces(pieces, max_characters - len(head_text) - 1)
     available_characters = max_characters
-    for _ in range(
-        3
-        # If the first estimate of the space for gaps and notices was too small, try again with less
-        # space.
-    ):
+    # If the first estimate of the space for gaps and notices was too small, try again with less
+    # space.
+    for _ in range(3):
         text = "\n".join(
             [
-                opening,
+                head_text,
                 *_format_pieces(
-                    pieces, is_kept, available_characters - len(opening) - 1, describe_gap
+                    pieces, is_kept, available_characters - len(head_text) - 1, describe_gap
                 ),
             ]
         )
@@ -146,16 +144,16 @@ def fit_pieces(
 
 
 def fit_both_ends(
-    opening: str, blocks: Sequence[str], max_characters: int, describe_gap: DescribeGap
+    head_text: str, blocks: Sequence[str], max_characters: int, describe_gap: DescribeGap
 ) -> str:
-    """Return ``opening`` and as many blocks from both ends as fit into ``max_characters`` (0: no limit)."""
-    full_text = "\n".join([opening, *blocks])
+    """Return ``head_text`` and as many blocks from both ends as fit into ``max_characters`` (0: no limit)."""
+    full_text = "\n".join([head_text, *blocks])
     if not blocks or not max_characters or len(full_text) < max_characters:
         return cut_lines(full_text, max_characters) if max_characters else full_text
     first, last = 0, len(blocks)
     available_characters = (
         max_characters
-        - len(opening)
+        - len(head_text)
         - len(describe_gap(0, len(blocks) - 1))
         - GAP_TOLERANCE_CHARACTERS
     )
@@ -166,7 +164,7 @@ def fit_both_ends(
             break
         first, last = (first, last - 1) if takes_last else (first + 1, last)
     return cut_lines(
-        "\n".join([opening, *blocks[:first], describe_gap(first, last - 1), *blocks[last:]]),
+        "\n".join([head_text, *blocks[:first], describe_gap(first, last - 1), *blocks[last:]]),
         max_characters,
     )
 

@@ -433,7 +433,7 @@ def format_outline(
     """
     text = ""
     for line_limits in LINE_LIMITS:
-        lines = [*_format_opening(outline, names)]
+        lines = [*_format_outline_head(outline, names)]
         for block in _format_turn_blocks(outline, turns, names, line_limits):
             lines.extend(block)
         text = "\n".join(lines)
@@ -447,13 +447,13 @@ def format_outline(
     for block in _format_turn_blocks(outline, turns, names, LINE_LIMITS[-1]):
         blocks.append("\n".join(block))
 
-    def describe_gap(first: int, last: int) -> str:
-        span = format_turn_range(turns[first].number, turns[last].number)
+    def describe_gap(first_index: int, last_index: int) -> str:
+        span = format_turn_range(turns[first_index].number, turns[last_index].number)
         command = shell_command(f"outline {names.quoted_name} --turns {span}{file_option}")
-        return f"… {format_count(last - first + 1, 'turn')} left out: {command}"
+        return f"… {format_count(last_index - first_index + 1, 'turn')} left out: {command}"
 
     return fit_both_ends(
-        "\n".join(_format_opening(outline, names)), blocks, max_characters, describe_gap
+        "\n".join(_format_outline_head(outline, names)), blocks, max_characters, describe_gap
     )
 
 
@@ -464,7 +464,7 @@ def format_turn_range(first_turn: int, last_turn: int) -> str:
     return f"{first_turn}-{last_turn}"
 
 
-def _format_opening(outline: Outline, names: TranscriptNames) -> list[str]:
+def _format_outline_head(outline: Outline, names: TranscriptNames) -> list[str]:
     tokens = next(
         (
             turn.token_count

@@ -180,7 +180,7 @@ def make_passage(
     entry: RecordLine,
     file: PassageFile,
     calls: Mapping[str, ToolCall],
-    turn: int = -1,
+    turn_number: int = -1,
 ) -> Passage:
     """Return a record as a passage. ``calls`` are the calls whose results the record may contain."""
     names, subagent = file
@@ -201,7 +201,7 @@ def make_passage(
     uuid, time = get_string(record, "uuid"), get_string(record, "timestamp")
     return Passage(
         entry,
-        turn,
+        turn_number,
         uuid,
         time,
         rendering,

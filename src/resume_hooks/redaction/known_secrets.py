@@ -33,7 +33,7 @@ from resume_hooks.redaction.texts import (
 )
 from resume_hooks.redaction.unescape import (
     ESCAPED_CHARACTER_PATTERN,
-    MAX_LAYERS,
+    MAX_ESCAPE_LAYERS,
     Views,
     decode_layer,
     positions_of_invisible_characters,
@@ -391,7 +391,7 @@ class Redactor:
 
 def _decode_all_layers(value: bytes) -> bytes:
     """Return a value without the escapes of the text that contains it."""
-    for _ in range(MAX_LAYERS):
+    for _ in range(MAX_ESCAPE_LAYERS):
         decoded = decode_layer(value)
         if decoded is None:
             break

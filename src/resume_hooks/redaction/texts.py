@@ -42,7 +42,7 @@ _MIN_TEXT_BYTES = 9
 with a password of three characters."""
 
 _PLACEHOLDER_PATTERN = compile_lazily(r"\[secret removed: [\w-]{1,60}\]")
-MAX_PASSES = 4
+MAX_REDACTION_PASSES = 4
 """Maximum number of passes that remove secrets from a text. Passes end earlier if no secret
 remains."""
 
@@ -181,7 +181,7 @@ def remove_until_clean(
     Return the content without secrets, and the secrets that the first search found.
     """
     secrets = first_secrets = search(content)
-    for _ in range(MAX_PASSES):
+    for _ in range(MAX_REDACTION_PASSES):
         if not secrets:
             break
         content = replace(content, secrets)

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_LAYERS = 4
+MAX_ESCAPE_LAYERS = 4
 """Maximum number of layers of escapes that are decoded."""
 
 _CHARACTER_BY_ESCAPE_LETTER = {
@@ -155,7 +155,7 @@ class Views:
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield the depth and the text of each view. A view is decoded only when it is needed."""
-        for depth in range(MAX_LAYERS + 1):
+        for depth in range(MAX_ESCAPE_LAYERS + 1):
             is_json_string = self._in_json and depth == 0
             deeper = (_decode_json_string if is_json_string else decode_layer)(self._texts[depth])
             if depth or deeper is None or not self._in_json:

@@ -6,7 +6,10 @@ import pytest
 
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import format_whole_digest
-from resume_hooks.reading.digest.reversals import find_corrected_sentences, find_revoked_statements
+from resume_hooks.reading.digest.reversals import (
+    find_indexes_of_corrected_sentences,
+    find_indexes_of_revoked_statements,
+)
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 
@@ -29,7 +32,7 @@ from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 )  # fmt: skip
 def test_a_new_value_replaces_the_old_one(older: str, newer: str) -> None:
     """A statement with a new value for the same thing revokes the older statement."""
-    assert find_revoked_statements([older, "The tests are slow.", newer]) == {0: 2}
+    assert find_indexes_of_revoked_statements([older, "The tests are slow.", newer]) == {0: 2}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,7 @@ def test_a_similar_statement_is_not_a_change(older: str, newer: str) -> None:
         "Never run the scripts outside of it.",
         "Never run it outside.",
     ]
-    assert find_revoked_statements([*rest, older, newer]).get(3) is None
+    assert find_indexes_of_revoked_statements([*rest, older, newer]).get(3) is None
 
 
 def test_the_user_may_correct_the_assistant() -> None:
@@ -70,10 +73,14 @@ def test_the_user_may_correct_the_assistant() -> None:
         "The host of the build cache is cache-07.",
         "The host of the build cache is now cache-11.",
     )
-    assert list(find_corrected_sentences([(1, found)], [(2, wrong)])) == [(0, 0)]
-    assert list(find_corrected_sentences([(3, found)], [(2, wrong)])) == []
+    assert list(find_indexes_of_corrected_sentences([(1, found)], [(2, wrong)])) == [(0, 0)]
+    assert list(find_indexes_of_corrected_sentences([(3, found)], [(2, wrong)])) == []
     assert (
-        list(find_corrected_sentences([(1, found)], [(2, "The host of the build cache is slow.")]))
+        list(
+            find_indexes_of_corrected_sentences(
+                [(1, found)], [(2, "The host of the build cache is slow.")]
+            )
+        )
         == []
     )
 

@@ -21,16 +21,16 @@ import orjson
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.paths import TOOL_RESULTS_FOLDER_NAME, Where, is_session_id, make_private_folder
 from resume_hooks.reading.bundle import (
+    BUNDLE_CHECKSUMS_ROW_START,
+    BUNDLE_END_ROW,
+    BUNDLE_FILES_ROW,
     BUNDLE_KEY,
     BUNDLE_PREFIX,
     BUNDLE_VERSION,
-    CHECKSUMS_ROW_START,
-    END_ROW,
-    FILES_ROW,
     MAX_ACCOMPANYING_FILE_BYTES,
     MAX_ACCOMPANYING_FILES,
     MAX_BUNDLE_SESSIONS,
-    METADATA_SUFFIX,
+    SUBAGENT_METADATA_SUFFIX,
     BundleChecksums,
     BundleHead,
     BundleSeal,
@@ -58,7 +58,7 @@ EXPORT_AGAIN_ADVICE = "Export it again, and copy the file as it is."
 
 _FILE_NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
 _AGENT_FILE_PATTERN = re.compile(
-    rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(METADATA_SUFFIX)})"
+    rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(SUBAGENT_METADATA_SUFFIX)})"
 )
 _KIND_PATTERN = re.compile(r"[a-z][a-z-]{0,39}")
 
@@ -137,7 +137,7 @@ class _BundleReader:
         self._seal = BundleSeal()
 
     def read_sessions(self) -> list[BundledSession]:
-        header = _parse_object(self._read_line().removeprefix(BOM) + END_ROW)
+        header = _parse_object(self._read_line().removeprefix(BOM) + BUNDLE_END_ROW)
         version = header.get(BUNDLE_KEY)
         if version != BUNDLE_VERSION:
             raise ImportFailed(
@@ -145,7 +145,7 @@ class _BundleReader:
                 "Update resume-hooks.",
             )
         bundled: list[BundledSession] = []
-        while (line := self._read_line()) != END_ROW:
+        while (line := self._read_line()) != BUNDLE_END_ROW:
             if len(bundled) == MAX_BUNDLE_SESSIONS:
                 raise ImportFailed(
                     f"The bundle has more than {MAX_BUNDLE_SESSIONS:,} sessions",
@@ -178,7 +178,7 @@ class _BundleReader:
         """
         digest, count, size = hashlib.sha256(), 0, 0
         with self._open_temporary_file() as (path, stream):
-            while (line := self._read_line()) != FILES_ROW:
+            while (line := self._read_line()) != BUNDLE_FILES_ROW:
                 row = line.removesuffix(b",")
                 if row:
                     record = row + b"\n"
@@ -195,7 +195,7 @@ class _BundleReader:
         """
         paths_by_name: dict[str, str] = {}
         refused_count = 0
-        while not (line := self._read_line()).startswith(CHECKSUMS_ROW_START):
+        while not (line := self._read_line()).startswith(BUNDLE_CHECKSUMS_ROW_START):
             if len(paths_by_name) + refused_count > MAX_ACCOMPANYING_FILES:
                 raise _make_damage_error("files")
             if line:
@@ -232,7 +232,7 @@ class _BundleReader:
 
 
 def _parse_head(line: bytes) -> BundleHead:
-    row = _parse_object(line + END_ROW).get("session")
+    row = _parse_object(line + BUNDLE_END_ROW).get("session")
     head = _validate_part(_make_validators()[0], row, "sessions")
     if not is_session_id(head.session_id) or not (
         head.parent_session_id == "" or is_session_id(head.parent_session_id)

@@ -34,7 +34,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record, parse_record
 
-MAX_PASSES = 4
+MAX_REDACTION_PASSES = 4
 """The maximum number of passes over a text. When a secret has been removed, the scanner may
 recognise another one, which the next pass removes."""
 
@@ -326,7 +326,7 @@ def _find_tool_name_spans(body: bytes) -> dict[int, int]:
 
 
 def _clean_until_stable(raw: bytes, clean_once: Callable[[bytes], bytes]) -> bytes:
-    for _ in range(MAX_PASSES):
+    for _ in range(MAX_REDACTION_PASSES):
         cleaned_bytes = clean_once(raw)
         if cleaned_bytes == raw:
             break
@@ -361,7 +361,7 @@ def _unescape_secret(raw: bytes) -> tuple[str, ...]:
     decoded.
     """
     texts = [raw.decode("utf-8", "replace")]
-    while "\\" in texts[-1] and len(texts) < MAX_PASSES:
+    while "\\" in texts[-1] and len(texts) < MAX_REDACTION_PASSES:
         try:
             texts.append(json.loads(f'"{texts[-1]}"', strict=False))
         except ValueError:

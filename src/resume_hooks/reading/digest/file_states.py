@@ -30,8 +30,8 @@ from resume_hooks.reading.digest.git_seen import find_folder_removals
 from resume_hooks.reading.digest.shell import SimpleCommand, iterate_git_arguments, select_operands
 from resume_hooks.reading.digest.stopped_merges import (
     StoppedMerge,
+    aborts_merge,
     update_stopped_merge,
-    was_aborted,
 )
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
@@ -385,7 +385,7 @@ class FileStates:
         if merge == former_merge:
             return
         if former_merge is not None:
-            self._end_merge(former_merge, was_aborted=was_aborted(call.words))
+            self._end_merge(former_merge, aborts_merge=aborts_merge(call.words))
             del self.stopped_merges[checkout]
         if merge is None:
             return
@@ -396,14 +396,14 @@ class FileStates:
                 self._states_before_merge[path] = self.states[path]
                 self.states[path] = FileState(CONFLICTING_STATE)
 
-    def _end_merge(self, merge: StoppedMerge, *, was_aborted: bool) -> None:
+    def _end_merge(self, merge: StoppedMerge, *, aborts_merge: bool) -> None:
         """Set the states of the conflicting files after a merge ended.
 
         If the merge was aborted, each file gets the state that it had before the merge.
         """
         for path in self.states.keys() & set(merge.conflicting_paths):
             former_state = self._states_before_merge.pop(path, None)
-            if was_aborted and former_state is not None:
+            if aborts_merge and former_state is not None:
                 self.states[path] = former_state
                 self._staged_paths.discard(path)
             elif self.states[path].label in {CONFLICTING_STATE, STAGED_STATE}:

@@ -155,7 +155,7 @@ def list_instructions(
     is_elsewhere = _is_work_elsewhere(facts)
     note = f"{WORK_ELSEWHERE_NOTE}; {RELOAD_NOTE}" if is_elsewhere else RELOAD_NOTE
     yield make_entry(facts.instructions_name, instructions.position, note)
-    parts = _split_into_parts(body)
+    parts = _split_at_headings(body)
     if is_elsewhere:
         parts = [
             part for part in parts if any(map(_PERSONAL_HEADING_PATTERN.search, part.headings))
@@ -196,14 +196,14 @@ def _is_work_elsewhere(facts: LineageFacts) -> bool:
     return any(TEMPORARY_PATH_PATTERN.search(path) is None for path in paths)
 
 
-def _split_into_parts(body: str) -> list[_HeadingText]:
+def _split_at_headings(body: str) -> list[_HeadingText]:
     """Split the instructions at their headings. A ``#`` in a code block is not a heading."""
     parts: list[_HeadingText] = []
     open_headings: list[tuple[int, str]] = []
     rows: list[str] = []
     is_code = False
 
-    def add_part() -> None:
+    def add_text_below_heading() -> None:
         if rows or open_headings:
             parts.append(_HeadingText(tuple(text for _, text in open_headings), "\n".join(rows)))
 
@@ -213,12 +213,12 @@ def _split_into_parts(body: str) -> list[_HeadingText]:
         if heading is None:
             rows.append(row)
             continue
-        add_part()
+        add_text_below_heading()
         rows = []
         level = len(heading[1])
         open_headings = [outer for outer in open_headings if outer[0] < level]
         open_headings.append((level, heading[2]))
-    add_part()
+    add_text_below_heading()
     return parts
 
 

@@ -16,7 +16,7 @@ MAX_REPLY_CHARACTERS = 48  # The maximum number of characters in a short reply.
 MAX_REPLY_WORDS = 7  # The maximum number of words in a short reply.
 # At most this many characters of the words to which a reply refers are quoted.
 MAX_QUOTED_CHARACTERS = 200
-ANSWERED_MARK = "[in answer to: "
+QUOTED_ANSWER_MARK = "[in answer to: "
 """The start of the row that quotes the words to which a reply refers."""
 
 _WORD_PATTERN = compile_lazily(r"[^\W_]+(?:['\u2019]\w+)?")
@@ -50,13 +50,13 @@ def add_quote_of_answer(reply: str, answer: str) -> str:
     """
     words = find_referenced_words(reply, answer)
     if words:
-        return f'{reply}\n{ANSWERED_MARK}"{prose.cut_line(words, MAX_QUOTED_CHARACTERS)}"]'
+        return f'{reply}\n{QUOTED_ANSWER_MARK}"{prose.cut_line(words, MAX_QUOTED_CHARACTERS)}"]'
     return reply
 
 
 def remove_quote_of_answer(text: str) -> str:
     """Return the user's own words in a message, without the row that ``add_quote_of_answer`` added."""
-    return text.partition(f"\n{ANSWERED_MARK}")[0]
+    return text.partition(f"\n{QUOTED_ANSWER_MARK}")[0]
 
 
 def may_refer_to_answer(text: str) -> bool:

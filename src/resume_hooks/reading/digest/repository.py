@@ -36,7 +36,7 @@ _COMMIT_COUNT_ARGUMENTS = ("rev-list", "--count", "--since={since}", "HEAD", "--
 _UPSTREAM_TIP_ARGUMENTS = ("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}")
 
 # The number of spaces before the path in a row of ``git status``, by the row's prefix.
-_SPACES_BEFORE_PATH = {
+_SPACE_COUNTS_BEFORE_PATH = {
     b"1 ": 8,
     b"2 ": 9,
     b"u ": 10,
@@ -45,7 +45,7 @@ _SPACES_BEFORE_PATH = {
 
 
 # In a row with one of these prefixes, the letter after the prefix is the file's state in the index.
-_TRACKED_PREFIXES = (b"1 ", b"2 ")
+_TRACKED_FILE_ROW_PREFIXES = (b"1 ", b"2 ")
 
 
 class RepositoryState(NamedTuple):
@@ -185,14 +185,14 @@ def _parse_status(status: bytes) -> _GitStatus:
     for row in rows:
         if row.startswith(b"# branch.ab "):
             ahead, behind = (abs(int(count)) for count in row[12:].split())
-        elif row[:2] in _SPACES_BEFORE_PATH:
-            path = os.fsdecode(row.split(b" ", _SPACES_BEFORE_PATH[row[:2]])[-1])
+        elif row[:2] in _SPACE_COUNTS_BEFORE_PATH:
+            path = os.fsdecode(row.split(b" ", _SPACE_COUNTS_BEFORE_PATH[row[:2]])[-1])
             dirty.add(path)
             if row[:2] == b"? ":
                 untracked.add(path)
             elif row[:2] == b"u ":
                 conflicting.add(path)
-            elif row[:2] in _TRACKED_PREFIXES and row[2:3] != b".":
+            elif row[:2] in _TRACKED_FILE_ROW_PREFIXES and row[2:3] != b".":
                 staged.add(path)
             if row[:2] == b"2 ":
                 next(rows, None)  # Skip the former name of a renamed file.

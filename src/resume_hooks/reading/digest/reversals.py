@@ -117,7 +117,7 @@ class _StatementWords(NamedTuple):
     values: frozenset[str]
 
 
-def find_revoked_statements(statements: Sequence[str]) -> dict[int, int]:
+def find_indexes_of_revoked_statements(statements: Sequence[str]) -> dict[int, int]:
     """Map the index of each revoked statement to the index of the statement that revokes it.
 
     The statements are ordered oldest first.
@@ -128,7 +128,7 @@ def find_revoked_statements(statements: Sequence[str]) -> dict[int, int]:
         words[index] = _parse_statement(statements[index])
     weights = _weigh_words(words.values())
     indexes_by_word: dict[str, list[int]] = {}
-    revocations = _find_replaced_versions(statements, first_index)
+    revocations = _find_indexes_of_replaced_versions(statements, first_index)
     for index in range(len(statements) - 1, first_index - 1, -1):
         subject_words, values = words[index]
         shared_counts: dict[int, int] = {}
@@ -157,7 +157,7 @@ def find_indexes_of_binding_statements(statements: Sequence[str]) -> list[int]:
     The statements, and the indexes in the result, are ordered latest first.
     """
     last_index = len(statements) - 1
-    revoked = find_revoked_statements(statements[::-1])
+    revoked = find_indexes_of_revoked_statements(statements[::-1])
     indexes = []
     for index in range(len(statements)):
         if last_index - index not in revoked:
@@ -170,7 +170,7 @@ def announces_change(statement: str) -> bool:
     return _CHANGE_PHRASE_PATTERN.search(statement.lower()) is not None
 
 
-def find_corrected_sentences(
+def find_indexes_of_corrected_sentences(
     sentences: Iterable[tuple[int, str]], statements: Sequence[tuple[int, str]]
 ) -> Iterator[tuple[int, int]]:
     """Find the assistant's ``sentences`` that a later statement by the user explicitly revokes.
@@ -293,7 +293,9 @@ def _is_thing_replaced(old_statement: str, new_statement: str) -> bool:
     return chosen is not None and _REFUSING_WORD_PATTERN.search(old_statement.lower()) is None
 
 
-def _find_replaced_versions(statements: Sequence[str], first_index: int) -> dict[int, int]:
+def _find_indexes_of_replaced_versions(
+    statements: Sequence[str], first_index: int
+) -> dict[int, int]:
     """Find the statements whose choice of a version was replaced by a later statement.
 
     Map the index of each replaced statement to the index of the later one, which chooses a

@@ -29,7 +29,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The maximum number of characters that are shown of a command that is worth running again.
 MAX_COMMAND_CHARACTERS = 320
-MAX_COUNTED_RUNS = 5  # At most this many runs of a command increase its score.
+MAX_SCORED_RUNS = 5  # At most this many runs of a command increase its score.
 # The score for each word that a command and the last request have in common, and the maximum number
 # of words that are scored.
 REQUEST_WORD_SCORE, MAX_REQUEST_WORDS = 4, 3
@@ -214,8 +214,8 @@ def _choose_commands(
             if _is_one_time_check(runs, is_replaced=is_replaced):
                 continue
             score = (
-                min(len(runs), MAX_COUNTED_RUNS)
-                + MAX_COUNTED_RUNS * runs[-1].run.position.order / last_order
+                min(len(runs), MAX_SCORED_RUNS)
+                + MAX_SCORED_RUNS * runs[-1].run.position.order / last_order
             )
             score += REQUEST_WORD_SCORE * _count_request_words(good_run, request_words)
             scored_runs.append(

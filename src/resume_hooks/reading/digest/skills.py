@@ -53,7 +53,7 @@ _RULE_WORD_PATTERN = compile_lazily(
 ACTIVE_SKILL_NOTE = "active: its steps"
 STEP_REACHED_NOTE = "active: it has reached the first of these steps"
 OMITTED_ROWS_MARK = " …"  # The mark at the end of a step that is not quoted completely.
-MAX_STEPS = 12  # At most this many steps are read from a skill.
+MAX_SKILL_STEPS = 12  # At most this many steps are read from a skill.
 # This many characters at the start of a skill's text are searched for its steps.
 MAX_STEPS_CHARACTERS = 40_000
 _STEP_HEADING_PATTERN = compile_lazily(
@@ -223,7 +223,7 @@ def find_skill_steps(text: str) -> list[SkillStep]:
         ends = [match.start() for match in matches[1:]]
         ends.append(_find_last_step_end(searched_text, matches[-1], pattern))
         steps = []
-        for match, end in list(zip(matches, ends, strict=True))[:MAX_STEPS]:
+        for match, end in list(zip(matches, ends, strict=True))[:MAX_SKILL_STEPS]:
             body = searched_text[match.end() : end]
             text = redact_and_collect(f"{match[1].strip()}\n{prose.join_wrapped_rows(body)}")
             rows = [" ".join(row.split()) for row in text.split("\n") if row.strip()]

@@ -272,7 +272,7 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
     lists come last.
     """
     demands: list[tuple[str, RecordPosition]] = []
-    templates = _find_templates(facts.prompts.quotes)
+    templates = _find_positions_of_templates(facts.prompts.quotes)
     chosen = _find_positions_of_choices(facts)
     for quote in (*_list_latest_quotes(facts.prompts.quotes), *_find_summarized_messages(facts)):
         if (
@@ -435,7 +435,7 @@ def _prepend_subject_sentence(sentences: Sequence[str], index: int) -> str:
     return f"{sentences[index - 1]} {sentence}"
 
 
-def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPosition]:
+def _find_positions_of_templates(prompts: Sequence[Quote]) -> frozenset[RecordPosition]:
     """Return the positions of the prompts that were not typed, but loaded or made from a template.
 
     The rules in such a prompt are not the user's own. A prompt is treated as loaded or as made from

@@ -50,7 +50,7 @@ class StoppedMerge(NamedTuple):
     position: RecordPosition
 
 
-def was_aborted(words: Sequence[str]) -> bool:
+def aborts_merge(words: Sequence[str]) -> bool:
     """Check whether a git command aborts a stopped merge."""
     return words[0] in {*_MERGING_COMMANDS, "reset"} and not _ABORTING_OPTIONS.isdisjoint(words)
 
@@ -63,7 +63,7 @@ def update_stopped_merge(
     ``stopped`` is the stopped merge before the command. ``words`` are the command's words, starting
     with the subcommand.
     """
-    if was_aborted(words):
+    if aborts_merge(words):
         return None
     is_merging = words[0] in _MERGING_COMMANDS
     if is_merging and _has_stopped_with_conflicts(words, run):

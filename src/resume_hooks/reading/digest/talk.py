@@ -21,8 +21,8 @@ from resume_hooks.reading.digest.open_calls import find_open_calls
 from resume_hooks.reading.digest.repeated_prompts import LaterPrompts
 from resume_hooks.reading.digest.reversals import (
     announces_change,
-    find_corrected_sentences,
-    find_revoked_statements,
+    find_indexes_of_corrected_sentences,
+    find_indexes_of_revoked_statements,
 )
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import plain_text
@@ -325,7 +325,7 @@ def _mark_revoked_sentences(messages: Sequence[TalkMessage]) -> list[TalkMessage
     """Add to each message a list of the sentences in it that the user revoked later."""
     user_sentences = _collect_sentences(messages, MessageKind.REQUEST)
     revocations: dict[int, list[tuple[str, str]]] = {}
-    for old_index, new_index in find_revoked_statements(
+    for old_index, new_index in find_indexes_of_revoked_statements(
         [sentence for _, sentence in user_sentences]
     ).items():
         if user_sentences[old_index][0] != user_sentences[new_index][0]:
@@ -338,7 +338,9 @@ def _mark_revoked_sentences(messages: Sequence[TalkMessage]) -> list[TalkMessage
         assistant_sentences = _collect_sentences(messages, MessageKind.CLOSING)
     else:
         assistant_sentences = []
-    for sentence_index, new_index in find_corrected_sentences(assistant_sentences, user_sentences):
+    for sentence_index, new_index in find_indexes_of_corrected_sentences(
+        assistant_sentences, user_sentences
+    ):
         revocations.setdefault(assistant_sentences[sentence_index][0], []).append(
             (assistant_sentences[sentence_index][1], messages[user_sentences[new_index][0]].ref)
         )

@@ -22,7 +22,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
 # If a todo list was last changed more than this number of prompts ago, it may be abandoned.
-MAX_PROMPTS_AFTER_LIST = 2
+MAX_PROMPTS_AFTER_LIST_CHANGE = 2
 # This many characters at the start of an answer are searched for words such as "all done".
 MAX_DONE_REPORT_CHARACTERS = 200
 # The maximum number of todos that are quoted from an overtaken list, and the maximum number of
@@ -64,7 +64,7 @@ def collect_todos(
     list_order = facts.todo_list.last_update_order
     todos = list(_list_unfinished_todos(facts, pull_requests))
     is_abandoned = last_commit_order > list_order and list_order < find_start_order_of_last_turns(
-        facts, MAX_PROMPTS_AFTER_LIST
+        facts, MAX_PROMPTS_AFTER_LIST_CHANGE
     )
     if not todos or is_abandoned:
         return TodoEntries()
