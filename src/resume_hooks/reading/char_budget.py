@@ -43,7 +43,7 @@ class TextPiece(NamedTuple):
 
     ``read_command`` is the command that prints the whole text. ``is_spoken`` means that the text is
     a message of the user or the model. A message has priority over tool output.
-    ``cut_character_count`` is the number of characters that ``cut_middle_and_count_characters`` removed from the body.
+    ``cut_character_count`` is the number of characters that were cut out of the middle of the body.
     """
 
     heading: str

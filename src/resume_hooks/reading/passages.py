@@ -480,8 +480,8 @@ class ShellCall(NamedTuple):
 class TurnReader:
     """Scans a transcript and finds its records by turn.
 
-    ``rows`` are the records with content, ``turn_count`` is the number of turns, and ``byte_count`` is the
-    number of bytes that were read. ``extra_observers`` are additional observers for the scan.
+    ``rows`` are the records with content, ``turn_count`` is the number of turns, and ``byte_count``
+    is the number of bytes that were read. ``extra_observers`` are additional observers for the scan.
     """
 
     def __init__(self, session: SessionFile, extra_observers: Sequence[Observer] = ()) -> None:
