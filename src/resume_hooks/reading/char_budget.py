@@ -146,7 +146,10 @@ def fit_pieces(
 def fit_both_ends(
     head_text: str, blocks: Sequence[str], max_characters: int, describe_gap: DescribeGap
 ) -> str:
-    """Return ``head_text`` and as many blocks from both ends as fit into ``max_characters`` (0: no limit)."""
+    """Return ``head_text``, and as many of the first and last blocks as fit into ``max_characters``.
+
+    If ``max_characters`` is 0, there is no limit.
+    """
     full_text = "\n".join([head_text, *blocks])
     if not blocks or not max_characters or len(full_text) < max_characters:
         return cut_lines(full_text, max_characters) if max_characters else full_text

@@ -79,9 +79,9 @@ class Claim(NamedTuple):
     """A text that is searched for in the records.
 
     ``shown_text`` is the text in the form in which messages show it. A record can contain the claim
-    only if it contains one of ``words``. ``pattern`` must also match the record's text in lower
-    case. The pattern starts with plain letters, which makes the search fast. It is None if a word
-    from ``words`` is enough.
+    only if it contains one of ``words``. If a word from ``words`` is enough,
+    ``pattern`` is None. Otherwise the pattern must match the record's text in lower case. It starts
+    with plain letters, which makes the search fast.
     """
 
     shown_text: str

@@ -158,7 +158,7 @@ class Redactor:
         self._excluded_names.update(name.encode("utf-8", "surrogatepass") for name in names)
 
     def learn_text(self, text: str) -> None:
-        """Remember each secret that the rules find in a text that was not redacted yet."""
+        """Remember each secret that the rules find in a text. The text must not be cut or joined."""
         for secret in find_secrets(text):
             value = text[secret.start : secret.end]
             self._remember_secret(secret.kind, value.encode("utf-8", "surrogatepass"))

@@ -37,7 +37,7 @@ _OTHER_FIELD_EXPRESSION = (
     _FIELD_SEPARATOR_EXPRESSION
     + rb"[\"']?\w{1,30}[\"']?[ \t]{0,4}:[ \t]{0,4}(?:[\w.-]{1,40}|[\"'][^\"'\n]{0,60}(?=[\"']))"
 )
-"""Matches a field other than those of the name and the value."""
+"""Matches a field that contains neither the name nor the value."""
 
 _VALUE_FIELD_EXPRESSION = (
     rb"[\"']?(?i:"

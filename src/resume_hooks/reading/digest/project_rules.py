@@ -131,8 +131,8 @@ class _HeadingText(NamedTuple):
 class _Rule(NamedTuple):
     """A sentence in the instructions.
 
-    ``topic`` is the heading above it, or ``""`` if the only heading above it is the document's
-    title.
+    ``topic`` is the heading above the sentence, or ``""`` if only the document's title is above
+    the sentence.
     """
 
     topic: str

@@ -123,8 +123,7 @@ def remove_code_blocks(text: str) -> str:
 def join_wrapped_rows(text: str) -> str:
     """Join the lines into which a sentence or list item was wrapped.
 
-    A line is joined to the line before it if the line before it is long and does not end a
-    sentence.
+    A line is joined to the previous line if the previous line is long and does not end a sentence.
     """
     rows: list[str] = []
     previous = ""

@@ -59,7 +59,7 @@ class PullRequests(NamedTuple):
     branch is known."""
 
     def find_open_pull_request(self, branch: str) -> PullRequest | None:
-        """Return the last pull request of a branch that was neither merged nor closed, else None."""
+        """Return a branch's latest pull request that was neither merged nor closed, or None."""
         for request in reversed(self.requests):
             is_on_branch = request.branch == branch or not (request.branch or self.has_known_branch)
             if is_on_branch and request.number not in self.end_positions_by_number:

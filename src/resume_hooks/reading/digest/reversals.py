@@ -326,7 +326,7 @@ def _find_indexes_of_replaced_versions(
 
 
 def _have_same_purpose(old_statement: str, new_statement: str) -> bool:
-    """Check whether two statements have the same purpose, for example if both say "for the tests, use"."""
+    """Check whether two statements name the same purpose, for example "the tests" in "for the tests, use"."""
     topics = []
     for topic in (
         _CHOICE_OBJECT_PATTERN.search(old_statement),

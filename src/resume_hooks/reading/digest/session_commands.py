@@ -127,7 +127,7 @@ _COMMAND_WORD_PATTERN = compile_lazily(r"[a-z][a-z\d_]{2,}|pr\b")
 
 
 class CommandList(NamedTuple):
-    """The commands that worked. ``checks`` are those that check, build or start something."""
+    """The commands that worked: those that check, build or start something, and the others."""
 
     checks: tuple[DigestEntry, ...]
     other_commands: tuple[DigestEntry, ...]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# At most this many characters are parsed in a command, not counting its here-documents.
+# At most this many characters of a command are parsed. Its here-documents are not counted.
 MAX_COMMAND_CHARACTERS = 2_000
 # The number of commands whose results are cached, because a session often repeats a command.
 MAX_CACHED_COMMANDS = 4_096
@@ -574,7 +574,7 @@ def _drop_option_with_value(option: str | None, words: tuple[str, ...]) -> tuple
 def _shows_own_changes(diff_words: list[str]) -> bool:
     """Check whether a ``git diff`` shows this session's work.
 
-    It does so if it shows uncommitted changes, or if it compares named files with a single commit.
+    Two kinds of diffs show it: the uncommitted changes, and named files compared with one commit.
     """
     arguments = diff_words[1 : diff_words.index("--")] if "--" in diff_words else diff_words[1:]
     commits = []

@@ -305,7 +305,7 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
 
 
 def _find_positions_of_choices(facts: LineageFacts) -> frozenset[RecordPosition]:
-    """Return the positions of those records in which all of the user's answers are listed as choices.
+    """Return the positions of the records in which every answer by the user is listed as a choice.
 
     An answer is listed as a choice if it is short enough.
     """
