@@ -190,7 +190,7 @@ def test_a_turn_with_a_compaction_inside_is_live(tmp_path: Path) -> None:
 
 
 def test_a_compaction_is_abandoned_if_the_answer_continues_before_it(tmp_path: Path) -> None:
-    """A compaction is shown as abandoned if a later answer follows a record before the compaction.
+    """A compaction is shown as abandoned if a later answer has a parent from before the compaction.
 
     Client 2.1.112 wrote answers in this way when a command was waiting during the compaction.
     """

@@ -67,7 +67,7 @@ def web_token(rng: random.Random) -> str:
 
 
 def random_password(rng: random.Random, count: int = 12) -> str:
-    """Return a password of letters, digits and a sign."""
+    """Return a password of letters, digits and one punctuation character."""
     return random_chars(rng, count - 1) + rng.choice("!%^*_-+")
 
 

@@ -79,9 +79,9 @@ class Claim(NamedTuple):
     """A text that is searched for in the records.
 
     ``shown_text`` is the text in the form in which messages show it. A record can contain the claim
-    only if it contains one of ``words``. If a word from ``words`` is enough,
-    ``pattern`` is None. Otherwise the pattern must match the record's text in lower case. It starts
-    with plain letters, which makes the search fast.
+    only if it contains one of ``words``. If a word from ``words`` is enough, ``pattern`` is None.
+    Otherwise the pattern must match the record's text in lower case, too. The pattern starts with
+    plain letters, which makes the search fast.
     """
 
     shown_text: str
@@ -211,7 +211,7 @@ NOT_IN_TRANSCRIPT_NOTE = "not in the transcript"
 # The maximum number of records between two records that are near each other, such as a call and its
 # result.
 MAX_NEAR_RECORD_DISTANCE = 2
-# A word that occurs in this number of records is too frequent to locate a sentence.
+# A word that occurs in at least this many records is too frequent to locate a sentence.
 MIN_COMMON_WORD_RECORDS = 500
 # At most this many records are compared for one sentence. The latest records are compared.
 MAX_COMPARED_RECORDS = 500
