@@ -62,7 +62,7 @@ class PrintedOutputs:
         """Maps the ids of calls to their commands. A command is removed when its output is found.
         """
 
-    def list_texts(self, line: bytes) -> Iterator[str]:
+    def list_outputs_with_commands(self, line: bytes) -> Iterator[str]:
         """Yield the outputs in a line that may be secrets, each after its command, as in a terminal."""
         if _COMMAND_PATTERN.search(line):
             self._remember_commands(parse_record(line) or {})
@@ -140,7 +140,7 @@ def learn_secrets_in_file(redactor: Redactor, path: str, offset: int = 0) -> Non
 def _learn_secrets_in_line(redactor: Redactor, outputs: PrintedOutputs, line: bytes) -> None:
     """Learn the secrets in a line, including secrets that commands printed."""
     redactor.learn_line(line)
-    for text in outputs.list_texts(line):
+    for text in outputs.list_outputs_with_commands(line):
         redactor.learn_text(text)
 
 

@@ -151,7 +151,7 @@ def _find_name_claims(text: str, *, in_code: bool) -> Iterator[Claim]:
         elif token.lower() not in _ABBREVIATIONS and (
             in_code or _CODE_CHARACTERS_PATTERN.search(token)
         ):
-            yield from _make_part_claims(token)
+            yield from _make_name_claims(token)
 
 
 def _make_number_claim(token: str, digits: str, unit: str) -> Iterator[Claim]:
@@ -191,7 +191,7 @@ def _make_word_pattern(
     return plain + rb"(?<![" + excluded_characters + rb"]" + plain + rb")" + end_pattern
 
 
-def _make_part_claims(token: str) -> Iterator[Claim]:
+def _make_name_claims(token: str) -> Iterator[Claim]:
     """Yield claims for a name.
 
     The claims of a path are its file name and its folder. Those of any other name are its words.

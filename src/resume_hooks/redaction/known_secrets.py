@@ -199,7 +199,7 @@ class Redactor:
         value = _decode_all_layers(match)
         if view := view_without_invisible_text(value):
             value = view.text
-        for part in (value, *_long_lines(value), *_secret_parts(value)):
+        for part in (value, *_lines_to_find_alone(value), *_secret_parts(value)):
             self._remember_value(kind, part)
 
     def _remember_value(self, kind: str, value: bytes) -> None:
@@ -399,7 +399,7 @@ def _decode_all_layers(value: bytes) -> bytes:
     return value
 
 
-def _long_lines(value: bytes) -> list[bytes]:
+def _lines_to_find_alone(value: bytes) -> list[bytes]:
     """Return those lines of a multi-line secret that are also removed where they occur alone.
 
     The first and the last line of a key are omitted.

@@ -162,7 +162,7 @@ def _find_output_secrets(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple
     Some of these secrets can only be recognised if the command is known, for example because it
     contains the name of the printed file.
     """
-    for text in outputs.list_texts(line):
+    for text in outputs.list_outputs_with_commands(line):
         for secret in find_secrets(text):
             value = text[secret.start : secret.end]
             yield secret.kind, value.encode("utf-8", "surrogatepass")
@@ -196,7 +196,7 @@ class _BlockScanner:
         """Read the block before ``offset``. It may contain commands whose output is in the following lines."""
         stream.seek(max(0, offset - BLOCK_BYTES))
         for line in stream.read(min(BLOCK_BYTES, offset)).splitlines():
-            for _ in self._outputs.list_texts(line):
+            for _ in self._outputs.list_outputs_with_commands(line):
                 continue
 
     def scan_block(self, block: bytes, line_number: int, offset: int) -> Iterator[FoundSecret]:

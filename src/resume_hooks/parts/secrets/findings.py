@@ -117,7 +117,7 @@ def find_secrets_in_file(location: Location, cleaner: Cleaner, where: Where) -> 
         secrets += cleaned_chunk.removed_secrets
         has_unremovable_secret = has_unremovable_secret or cleaned_chunk.has_unremovable_secret
         if chunk.format == LINE_FORMAT:
-            for text in outputs.list_texts(chunk.raw):
+            for text in outputs.list_outputs_with_commands(chunk.raw):
                 printed_secrets += cleaner.clean_text(
                     text.encode("utf-8", "surrogatepass")
                 ).removed_secrets

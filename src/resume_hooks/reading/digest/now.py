@@ -32,7 +32,7 @@ from resume_hooks.reading.digest.file_states import (
 )
 from resume_hooks.reading.digest.git_seen import SessionGit
 from resume_hooks.reading.digest.next_steps import mentions_next_step
-from resume_hooks.reading.digest.open_calls import find_newest_plan
+from resume_hooks.reading.digest.open_calls import find_newest_open_plan
 from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH_PATTERN
@@ -274,7 +274,7 @@ def _make_plan_entry(
     notes = [_format_later_changes(change_count, plan.position, last_commit)]
     if facts.todo_list.is_done_after(plan.position.order):
         notes.append(ALL_DONE_NOTE)
-    newer_plan = find_newest_plan(facts)
+    newer_plan = find_newest_open_plan(facts)
     if newer_plan is not None and newer_plan.position.order > plan.position.order:
         notes.append(f"a newer plan was proposed, :{newer_plan.position.record_number}")
     text = f"the last plan that the user approved: {title}"

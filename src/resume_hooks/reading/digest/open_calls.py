@@ -70,7 +70,7 @@ def _find_open_refusal(facts: LineageFacts) -> Refusal | None:
     return None
 
 
-def find_newest_plan(facts: LineageFacts) -> PendingCall | None:
+def find_newest_open_plan(facts: LineageFacts) -> PendingCall | None:
     """Return the last plan that the user refused or has not answered."""
     if facts.unanswered_call is not None and facts.unanswered_call.tool_name == PLAN_TOOL:
         return facts.unanswered_call

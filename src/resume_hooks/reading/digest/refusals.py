@@ -46,12 +46,12 @@ def list_refusals(
             continue
         has_user_words = is_by_user and bool(quote.text)
         if has_user_words == with_reason and not _was_allowed_later(refusal, facts, commands):
-            subject = cut_line(_find_subject(call), MAX_SUBJECT_CHARACTERS)
+            subject = cut_line(_find_subject_of_call(call), MAX_SUBJECT_CHARACTERS)
             label = f"refused by {'the user' if is_by_user else 'a rule'}: {call.tool_name} {subject}".rstrip()
             yield make_entry(f"{label}: {quote.text}".rstrip(": "), quote.position)
 
 
-def _find_subject(call: PendingCall) -> str:
+def _find_subject_of_call(call: PendingCall) -> str:
     """Return the subject of a refused call. For a call with questions, this is the first question."""
     for row in list_objects(call.inputs.get("questions")):
         return get_string(row, "question")

@@ -226,7 +226,7 @@ def _choose_commands(
                     _format_runs_note(
                         [
                             *_list_folder_notes(good_run, folder),
-                            *_list_count_notes(runs, executed_keys, edited_files),
+                            *_list_run_count_notes(runs, executed_keys, edited_files),
                         ],
                         runs[-1],
                         good_run,
@@ -665,7 +665,7 @@ def _list_folder_notes(command: ShellCommand, home: str) -> list[str]:
     return []
 
 
-def _list_count_notes(
+def _list_run_count_notes(
     runs: Sequence[ShellCommand],
     executed_keys: Sequence[frozenset[_PartKey]],
     edited_files: EditedFiles,

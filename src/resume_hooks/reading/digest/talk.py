@@ -406,17 +406,21 @@ def format_prompt(text: str, max_template_characters: int = MAX_TEMPLATE_CHARACT
     redacted = redact_and_collect(text)
     template_match = prose.COMMAND_TEMPLATE_PATTERN.fullmatch(redacted)
     if template_match is None:
-        return format_text(_mark_long_text(redacted), MAX_MESSAGE_CHARACTERS)
+        return format_text(_mark_long_text_as_pasted(redacted), MAX_MESSAGE_CHARACTERS)
     template = template_match[2].strip()
     beginning = keep_beginning(template, max_template_characters).rstrip()
     omitted_characters = len(template) - len(beginning)
-    rows = [_mark_long_text(template_match[1].strip()), "[command's template:]", beginning]
+    rows = [
+        _mark_long_text_as_pasted(template_match[1].strip()),
+        "[command's template:]",
+        beginning,
+    ]
     if omitted_characters:
         rows.append(f"[... {omitted_characters:,} characters of the template ...]")
     return format_text("\n".join(filter(None, rows)), MAX_MESSAGE_CHARACTERS)
 
 
-def _mark_long_text(text: str) -> str:
+def _mark_long_text_as_pasted(text: str) -> str:
     """Mark a text as pasted if it is too long to have been typed."""
     if len(text) <= MAX_TYPED_CHARACTERS or prose.PASTE_START in text:
         return text
@@ -447,7 +451,9 @@ def format_text(text: str, max_characters: int) -> str:
 
     Long code blocks and tables are shortened.
     """
-    return _limit_text(shorten_code_and_tables(_clean_text(text)), max_characters)
+    return _remove_blank_lines_and_shorten(
+        shorten_code_and_tables(_clean_text(text)), max_characters
+    )
 
 
 def format_text_with_blocks(text: str, max_characters: int) -> str:
@@ -455,7 +461,7 @@ def format_text_with_blocks(text: str, max_characters: int) -> str:
 
     This is used for texts on which the reader must act.
     """
-    return _limit_text(_clean_text(text), max_characters)
+    return _remove_blank_lines_and_shorten(_clean_text(text), max_characters)
 
 
 def _clean_text(text: str) -> str:
@@ -475,7 +481,7 @@ def shorten_code_and_tables(text: str) -> str:
     return text
 
 
-def _limit_text(text: str, max_characters: int) -> str:
+def _remove_blank_lines_and_shorten(text: str, max_characters: int) -> str:
     """Return a text without blank lines, shortened to about ``max_characters``."""
     rows = []
     for row in text.split("\n"):

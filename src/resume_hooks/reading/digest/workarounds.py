@@ -62,7 +62,7 @@ def was_worked_around(failed_command: ShellCommand, later_commands: Sequence[She
     if purposes and purposes <= later_purposes:
         return True
     name = failed_command.program.split()[0].replace("-", " ")
-    return any(f" {name} " in f" {_join_words(command)} " for command in later_commands)
+    return any(f" {name} " in f" {_join_shortened_words(command)} " for command in later_commands)
 
 
 def _could_not_run(command: ShellCommand) -> bool:
@@ -90,7 +90,7 @@ def _starts_with_any(part: SimpleCommand, beginnings: Sequence[tuple[str, ...]])
     return is_beginning and "--abort" not in words
 
 
-def _join_words(command: ShellCommand) -> str:
+def _join_shortened_words(command: ShellCommand) -> str:
     """Return the words of a command on one line. Paths are shortened to their last components."""
     words = (word for part in command.parts for word in part.words)
     return " ".join(word.rpartition("/")[2] or word for word in words)
