@@ -71,7 +71,7 @@ def test_requested_turns_are_read(tmp_path: Path) -> None:
     found = make_turn_reader(
         tmp_path, [summary("s", uuid="s", parent=None), *conversation(3), b"garbage"]
     )
-    assert found.turns == 3
+    assert found.turn_count == 3
     assert [row.line_number for row in found.list_rows_of_turns()] == [0, 1, 2, 3, 4, 5, 6]
     assert [row.line_number for row in found.list_rows_of_turns(parse_turns("2-3"))] == [3, 4, 5, 6]
     assert [row.line_number for row in found.list_rows_of_turns(parse_turns("0"))] == [0]

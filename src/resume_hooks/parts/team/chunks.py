@@ -18,7 +18,7 @@ from resume_hooks import clock
 from resume_hooks.paths import open_regular, read_regular_file
 from resume_hooks.reading.bundle import (
     DAMAGED_KIND,
-    MAX_FILE_BYTES,
+    MAX_ACCOMPANYING_FILE_BYTES,
     make_placeholder_record,
     normalize_json,
 )
@@ -161,7 +161,7 @@ def cut_chunks(
 
 
 def _read_text_file(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
-    raw = read_regular_file(path, MAX_FILE_BYTES)
+    raw = read_regular_file(path, MAX_ACCOMPANYING_FILE_BYTES)
     try:
         text = raw.decode()
     except UnicodeDecodeError:

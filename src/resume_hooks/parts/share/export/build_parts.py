@@ -80,15 +80,15 @@ class PartBuilder:
         turn = conversation.turns_by_line[line_number]
         return TurnHeader(
             number=turn.number,
-            time=clock.normalize_timestamp(turn.time),
+            time=clock.normalize_timestamp(turn.timestamp),
             first_words=self.redactor.redact_line(turn.first_words),
             state=conversation.states_by_line[line_number],
-            tokens=turn.tokens,
+            tokens=turn.token_count,
             tools={
                 self.shorten_name(tool): count
-                for tool, count in list(turn.tools.items())[:MAX_TOOLS_PER_TURN]
+                for tool, count in list(turn.call_counts.items())[:MAX_TOOLS_PER_TURN]
             },
-            failed_call_count=turn.failed,
+            failed_call_count=turn.failure_count,
         )
 
     def shorten_name(self, text: str) -> str:
