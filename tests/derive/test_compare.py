@@ -64,7 +64,7 @@ from tests.corpus import RealSession
 BASE, SHARED = 30_000, 20_000
 
 
-def cached_usage(read_tokens: int, written_tokens: int) -> Record:
+def make_cached_usage(read_tokens: int, written_tokens: int) -> Record:
     """Return the token usage of a request whose input is all read from or written to the one-hour cache."""
     split = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written_tokens}
     counts = {
@@ -75,11 +75,17 @@ def cached_usage(read_tokens: int, written_tokens: int) -> Record:
     return {**counts, "cache_creation": split, "output_tokens": 0}
 
 
-def bulky_session(output_count: int = 40) -> list[Record]:
-    """Return a session of ``BASE`` tokens, outputs of about 2,000 tokens each, and three short turns."""
+def make_bulky_session(output_count: int = 40) -> list[Record]:
+    """Return a session with a large context.
+
+    The context has ``BASE`` tokens. Outputs of about 2,000 tokens each and three short turns
+    follow.
+    """
     rows = [
         user("hello", uuid="u"),
-        assistant("hi", uuid="a", parent="u", ts=1, tokens=cached_usage(SHARED, BASE - SHARED)),
+        assistant(
+            "hi", uuid="a", parent="u", ts=1, tokens=make_cached_usage(SHARED, BASE - SHARED)
+        ),
     ]
     context = BASE
     for number in range(output_count):
@@ -99,42 +105,53 @@ def bulky_session(output_count: int = 40) -> list[Record]:
                 ts=2 + number,
             ),
         ]
-        rows[-2]["message"]["usage"] = cached_usage(context, 2_000)
+        rows[-2]["message"]["usage"] = make_cached_usage(context, 2_000)
         context += 2_000
     for number in range(3):
         rows.append(user("go on", uuid=f"p{number}", parent=rows[-1]["uuid"], ts=100 + 2 * number))
         answer = assistant("yes", uuid=f"y{number}", parent=f"p{number}", ts=101 + 2 * number)
-        answer["message"]["usage"] = cached_usage(context, 100)
+        answer["message"]["usage"] = make_cached_usage(context, 100)
         context += 100
         rows.append(answer)
     return rows
 
 
-def compare_at(
-    home: ConfigHome, records: list[Record], seconds: float, *, limit: int = MAX_QUICK_SCAN_BYTES
+def compare_strategies_at(
+    home: ConfigHome,
+    records: list[Record],
+    seconds: float,
+    *,
+    max_live_bytes: int = MAX_QUICK_SCAN_BYTES,
 ) -> Comparison:
-    """Compare the ways to continue a session, ``seconds`` after its beginning."""
+    """Compare the ways to continue a session at ``seconds`` seconds after its beginning."""
     path = write_session(home.project(), SESSION, records)
     return compare_strategies(
-        SessionFile(SESSION, path, 0, 0), home.where, iso_time(seconds), max_live_bytes=limit
+        SessionFile(SESSION, path, 0, 0),
+        home.where,
+        iso_time(seconds),
+        max_live_bytes=max_live_bytes,
     )
 
 
-def estimates_by_name(found: Comparison) -> dict[str, Estimate]:
+def map_estimates_by_name(found: Comparison) -> dict[str, Estimate]:
     """Return the estimates by the names of their strategies."""
     return {estimate.name: estimate for estimate in found.estimates}
 
 
 def test_a_warm_cache_makes_going_on_cheap(config_home: ConfigHome) -> None:
     """With a warm cache, going on costs little, and new sessions reuse the cached start of the requests."""
-    found = compare_at(config_home, bulky_session(), 200)
-    assert (found.is_cache_warm, found.seconds_since_request, found.traffic.cache_seconds) == (
+    found = compare_strategies_at(config_home, make_bulky_session(), 200)
+    assert (
+        found.is_cache_warm,
+        found.seconds_since_request,
+        found.recent_requests.cache_seconds,
+    ) == (
         True,
         95,
         LONG_CACHE_SECONDS,
     )
     assert found.base_request.tokens == pytest.approx(BASE, abs=2)
-    rows = estimates_by_name(found)
+    rows = map_estimates_by_name(found)
     assert list(rows) == [GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT]
     assert (rows[GO_ON].tokens_after, rows[GO_ON].uncached_tokens) == (110_300, 0)
     assert rows[TRIM].tokens_after < 50_000
@@ -163,8 +180,8 @@ def test_a_cold_cache_makes_small_contexts_pay_off_at_once(config_home: ConfigHo
 
     Therefore a strategy with a smaller context pays off in its first turn.
     """
-    found = compare_at(config_home, bulky_session(), 105 + LONG_CACHE_SECONDS)
-    rows = estimates_by_name(found)
+    found = compare_strategies_at(config_home, make_bulky_session(), 105 + LONG_CACHE_SECONDS)
+    rows = map_estimates_by_name(found)
     assert not found.is_cache_warm
     for name in (GO_ON, TRIM, HANDOFF):
         assert rows[name].uncached_tokens == rows[name].tokens_after
@@ -180,40 +197,43 @@ def test_a_cold_cache_recommends_the_strategy_that_pays_off_first(config_home: C
 
     With a warm cache or a smaller session, nothing is recommended.
     """
-    found = compare_at(config_home, bulky_session(), 105 + LONG_CACHE_SECONDS)
+    found = compare_strategies_at(config_home, make_bulky_session(), 105 + LONG_CACHE_SECONDS)
     assert found.context.max_percent < NEARLY_FULL_PERCENT
     assert (found.recommended_strategy_name, found.advice and found.advice.reason) == (
         TRIM,
         COLD_CACHE_REASON,
     )
-    assert compare_at(config_home, bulky_session(), 200).advice is None
-    assert compare_at(config_home, bulky_session(30), 105 + LONG_CACHE_SECONDS).advice is None
-    talk = [row for row in bulky_session(0) if row["uuid"] != "a"]
+    assert compare_strategies_at(config_home, make_bulky_session(), 200).advice is None
+    assert (
+        compare_strategies_at(config_home, make_bulky_session(30), 105 + LONG_CACHE_SECONDS).advice
+        is None
+    )
+    talk = [row for row in make_bulky_session(0) if row["uuid"] != "a"]
     for number, row in enumerate(row for row in talk if row["type"] == "user"):
         row["message"]["content"] = f"{number} words " * 40_000
     for number, row in enumerate(row for row in talk if row["type"] == "assistant"):
-        row["message"]["usage"] = cached_usage(35_000 * number, 35_000)
-    found = compare_at(config_home, talk, 105 + LONG_CACHE_SECONDS)
+        row["message"]["usage"] = make_cached_usage(35_000 * number, 35_000)
+    found = compare_strategies_at(config_home, talk, 105 + LONG_CACHE_SECONDS)
     assert (found.context.tokens, found.recommended_strategy_name) == (105_000, HANDOFF)
 
 
-def test_a_compaction_is_never_estimated_larger_than_the_session(config_home: ConfigHome) -> None:
-    """A compaction of a small session is not estimated to be larger than the session."""
-    found = compare_at(config_home, bulky_session(0), 200)
-    assert estimates_by_name(found)[COMPACT].tokens_after <= found.context.tokens
+def test_the_estimate_of_a_compaction_never_exceeds_the_session(config_home: ConfigHome) -> None:
+    """If a session is small, the estimated size after a compaction is not larger than the session."""
+    found = compare_strategies_at(config_home, make_bulky_session(0), 200)
+    assert map_estimates_by_name(found)[COMPACT].tokens_after <= found.context.tokens
 
 
 def test_a_compaction_is_estimated_from_the_last_one(config_home: ConfigHome) -> None:
     """The estimate of a compaction uses the size after the session's last compaction."""
     rows = [
-        *bulky_session(5),
+        *make_bulky_session(5),
         boundary(uuid="b", ts=300),
         summary("s" * 20_000, uuid="s", parent="b", ts=300),
         user("go on", uuid="q", parent="s", ts=301),
-        assistant("yes", uuid="z", parent="q", ts=302, tokens=cached_usage(SHARED, 22_000)),
+        assistant("yes", uuid="z", parent="q", ts=302, tokens=make_cached_usage(SHARED, 22_000)),
     ]
-    compact = compare_at(config_home, rows, 310)
-    found = estimates_by_name(compact)
+    compact = compare_strategies_at(config_home, rows, 310)
+    found = map_estimates_by_name(compact)
     assert found[COMPACT].tokens_after == 42_000
     assert found[GO_ON].tokens_after == 42_000
     # The model that writes the summary of a rollover also reads the records before the compaction.
@@ -227,10 +247,10 @@ def test_the_cache_is_assumed_to_be_cold_without_token_counts(
     config_home: ConfigHome, record: Record
 ) -> None:
     """Without token counts, the cache is assumed to be cold, and no estimate is negative."""
-    found = compare_at(config_home, [record], 10)
+    found = compare_strategies_at(config_home, [record], 10)
     assert (found.is_cache_warm, found.seconds_since_request) == (False, None)
     fresh = {HANDOFF, ROLLOVER} if record["type"] == "user" else set()
-    assert set(estimates_by_name(found)) == {GO_ON, COMPACT} | fresh, (
+    assert set(map_estimates_by_name(found)) == {GO_ON, COMPACT} | fresh, (
         "where nobody asked anything there is nothing to hand off"
     )
     assert bool(found.handoff_sizes) is bool(fresh)
@@ -243,11 +263,17 @@ def test_the_cache_is_assumed_to_be_cold_without_token_counts(
 
 def test_no_trim_of_a_large_live_part_is_planned(config_home: ConfigHome) -> None:
     """If the live part of a session is larger than the limit, neither a trim nor a handoff is planned."""
-    assert TRIM not in estimates_by_name(compare_at(config_home, bulky_session(), 200, limit=1_000))
-    assert not compare_at(config_home, bulky_session(), 200, limit=1_000).is_trim_estimated
-    assert not compare_at(config_home, bulky_session(), 200, limit=1_000).is_handoff_planned
-    assert TRIM in estimates_by_name(
-        compare_at(config_home, bulky_session(), 200, limit=10_000_000)
+    assert TRIM not in map_estimates_by_name(
+        compare_strategies_at(config_home, make_bulky_session(), 200, max_live_bytes=1_000)
+    )
+    assert not compare_strategies_at(
+        config_home, make_bulky_session(), 200, max_live_bytes=1_000
+    ).is_trim_estimated
+    assert not compare_strategies_at(
+        config_home, make_bulky_session(), 200, max_live_bytes=1_000
+    ).is_handoff_planned
+    assert TRIM in map_estimates_by_name(
+        compare_strategies_at(config_home, make_bulky_session(), 200, max_live_bytes=10_000_000)
     )
 
 
@@ -257,7 +283,7 @@ def measured_context(tokens: int, window: int = 200_000) -> ContextSize:
 
 
 @pytest.mark.parametrize(
-    ("used", "trimmed", "strategy"),
+    ("context", "trimmed_context", "strategy"),
     [
         (measured_context(100_000), measured_context(40_000), None),
         (measured_context(143_000), measured_context(40_000), None),
@@ -273,15 +299,18 @@ def measured_context(tokens: int, window: int = 200_000) -> ContextSize:
     ],
 )
 def test_a_nearly_full_context_gets_a_recommendation(
-    used: ContextSize, trimmed: ContextSize | None, strategy: str | None
+    context: ContextSize, trimmed_context: ContextSize | None, strategy: str | None
 ) -> None:
-    """From 80 percent of the limit, a trim is recommended if it saves enough, and otherwise a handoff."""
-    found = recommend_for_context(used, trimmed)
+    """If at least 80 percent of the limit is used, a trim or a handoff is recommended.
+
+    A trim is recommended if it saves enough, and otherwise a handoff.
+    """
+    found = recommend_for_context(context, trimmed_context)
     assert (found.strategy if found else None) == strategy
 
 
 @pytest.mark.parametrize(
-    ("used", "tokens_per_turn", "turn_count", "expected"),
+    ("context", "tokens_per_turn", "turn_count", "expected"),
     [
         (measured_context(87_000), 2_000, 12, 40),
         (measured_context(87_000), 12_000, 3, 6),
@@ -295,15 +324,15 @@ def test_a_nearly_full_context_gets_a_recommendation(
     ],
 )
 def test_the_remaining_prompts_are_estimated_after_three_turns(
-    used: ContextSize, tokens_per_turn: int, turn_count: int, expected: int | None
+    context: ContextSize, tokens_per_turn: int, turn_count: int, expected: int | None
 ) -> None:
     """The number of prompts left is estimated from three or more turns, and rounded down.
 
     After fewer turns, the number is unknown.
     """
-    seen = RecentRequests(1, LONG_CACHE_SECONDS, 0, 1, tokens_per_turn, turn_count)
-    assert estimate_prompts_left(used, seen) == expected
-    assert (recommend_for_context(used, None, expected) is not None) is (expected == 0)
+    recent_requests = RecentRequests(1, LONG_CACHE_SECONDS, 0, 1, tokens_per_turn, turn_count)
+    assert estimate_prompts_left(context, recent_requests) == expected
+    assert (recommend_for_context(context, None, expected) is not None) is (expected == 0)
 
 
 def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> None:
@@ -312,7 +341,7 @@ def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> No
     The notice above the prompt uses the same window.
     """
     (config_home.config / "settings.json").write_text(json.dumps({"autoCompactWindow": 140_000}))
-    found = compare_at(config_home, bulky_session(), 200)
+    found = compare_strategies_at(config_home, make_bulky_session(), 200)
     assert (found.context.percent, found.context.usable_tokens) == (92, 120_000)
     context_notice.store_window(SESSION, 200_000)
     assert (
@@ -323,9 +352,11 @@ def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> No
     assert found.recommended_strategy_name == TRIM
 
 
-def test_a_strategy_can_be_recommended_before_the_card_does(config_home: ConfigHome) -> None:
+def test_a_strategy_can_be_recommended_before_a_card_recommends_one(
+    config_home: ConfigHome,
+) -> None:
     """``recommend_strategy`` may recommend a trim although the context is too small for a card."""
-    path = write_session(config_home.project(), SESSION, bulky_session())
+    path = write_session(config_home.project(), SESSION, make_bulky_session())
     assert recommend_strategy(path, config_home.where).strategy == TRIM
 
 
@@ -334,7 +365,7 @@ def test_an_imminent_compaction_is_reported(config_home: ConfigHome) -> None:
 
     The client reserves space for an answer, so it compacts at 168,000 of 200,000 tokens.
     """
-    found = compare_at(config_home, bulky_session(69), 200)
+    found = compare_strategies_at(config_home, make_bulky_session(69), 200)
     assert found.context.compacts_at_once
     assert found.advice is not None
 
@@ -367,24 +398,24 @@ def test_every_session_of_the_corpus_is_compared(
             compare_strategies(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
         return
     cold = compare_strategies(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
-    answered = cold.traffic.last_time_ms
+    answered = cold.recent_requests.last_time_ms
     warm = compare_strategies(
         SessionFile(SESSION, file, 0, 0),
         config_home.where,
         clock.timestamp_from_milliseconds((answered or 0) + 1_000),
     )
     for found in (cold, warm):
-        assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(estimates_by_name(found))
+        assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(map_estimates_by_name(found))
         assert all(
             min(row.tokens_after, row.uncached_tokens, row.next_turn_cost) >= 0
             for row in found.estimates
         )
-        assert estimates_by_name(found)[GO_ON].tokens_after == found.context.tokens
-    assert warm.is_cache_warm is bool(answered and warm.traffic.cache_seconds)
-    if warm.is_cache_warm and warm.traffic.cached_tokens:
+        assert map_estimates_by_name(found)[GO_ON].tokens_after == found.context.tokens
+    assert warm.is_cache_warm is bool(answered and warm.recent_requests.cache_seconds)
+    if warm.is_cache_warm and warm.recent_requests.cached_tokens:
         assert (
-            estimates_by_name(warm)[GO_ON].next_turn_cost
-            <= estimates_by_name(cold)[GO_ON].next_turn_cost
+            map_estimates_by_name(warm)[GO_ON].next_turn_cost
+            <= map_estimates_by_name(cold)[GO_ON].next_turn_cost
         )
 
 
@@ -413,13 +444,13 @@ def test_a_receipt_matches_the_comparison(
 
 def test_content_after_the_last_count_is_included(config_home: ConfigHome) -> None:
     """The compared size includes content after the client's last token count, like the size before a trim."""
-    rows = bulky_session()
+    rows = make_bulky_session()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
-    found = compare_at(config_home, rows, 300)
+    found = compare_strategies_at(config_home, rows, 300)
     trimmed = plan_trim(
         locate.session_file(str(config_home.project() / f"{SESSION}.jsonl")),
         config_home.where,
         make_options(),
     )
     assert found.context == trimmed.context_before
-    assert found.context.tokens > compare_at(config_home, rows[:-1], 300).context.tokens
+    assert found.context.tokens > compare_strategies_at(config_home, rows[:-1], 300).context.tokens

@@ -1,4 +1,4 @@
-"""Tests that estimated costs match numbers computed by hand and the sum of the costs of all requests."""
+"""Tests that estimated costs equal numbers computed by hand, and the summed costs of single requests."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from resume_hooks.transcripts.api_usage import (
 GO_ON_WITH_WARM_CACHE = Strategy("go on", 100_000, 99_000, 1_000)
 GO_ON_WITH_COLD_CACHE = Strategy("go on", 100_000, 0, 100_000)
 HALF_SIZE_TRIM = Strategy("trim", 50_000, 20_000, 30_000)
-"""A trim that halves the context. It can read 20,000 of its 50,000 tokens from the cache."""
+"""A trim that halves the context. Of the remaining 50,000 tokens, 20,000 can be read from the
+cache."""
 
 
-def requests_of_turns(requests_per_turn: int, tokens_per_turn: int) -> RecentRequests:
+def make_recent_requests(requests_per_turn: int, tokens_per_turn: int) -> RecentRequests:
     """Return turns with this number of requests, each turn adding ``tokens_per_turn`` to the context."""
     return RecentRequests(None, 0, 0, requests_per_turn, tokens_per_turn)
 
 
-ONE_REQUEST_PER_TURN = requests_of_turns(1, 0)
+ONE_REQUEST_PER_TURN = make_recent_requests(1, 0)
 
 
 def test_token_prices_have_the_published_ratios() -> None:
@@ -42,7 +43,7 @@ def test_token_prices_have_the_published_ratios() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "lifetime", "expected"),
+    ("strategy", "lifetime_seconds", "expected"),
     [
         (GO_ON_WITH_WARM_CACHE, DEFAULT_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 1.25),
         (GO_ON_WITH_WARM_CACHE, LONG_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 2),
@@ -57,15 +58,17 @@ def test_token_prices_have_the_published_ratios() -> None:
         ),
     ],
 )
-def test_the_cost_of_the_first_request(strategy: Strategy, lifetime: int, expected: float) -> None:
+def test_a_cached_token_costs_less_in_the_first_request(
+    strategy: Strategy, lifetime_seconds: int, expected: float
+) -> None:
     """In the first request, a cached token costs a tenth of an input token.
 
     Any other token costs the price of a cache write. If the strategy needs another request before
     the first one, the cost of that request is added.
     """
-    assert compute_first_request_cost(strategy, find_cache_rates(lifetime)) == pytest.approx(
-        expected
-    )
+    assert compute_first_request_cost(
+        strategy, find_cache_rates(lifetime_seconds)
+    ) == pytest.approx(expected)
 
 
 def test_the_costs_of_turns_with_several_requests_are_added() -> None:
@@ -73,12 +76,12 @@ def test_the_costs_of_turns_with_several_requests_are_added() -> None:
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
     assert compute_cost_of_turns(
-        HALF_SIZE_TRIM, 2, requests_of_turns(2, 400), find_cache_rates(DEFAULT_CACHE_SECONDS)
+        HALF_SIZE_TRIM, 2, make_recent_requests(2, 400), find_cache_rates(DEFAULT_CACHE_SECONDS)
     ) == pytest.approx(39_500 + read + written)
 
 
 @pytest.mark.parametrize(
-    ("strategy", "going_on", "lifetime", "recent_requests", "expected"),
+    ("strategy", "going_on", "lifetime_seconds", "recent_requests", "expected"),
     [
         # Warm cache: the first request costs 39,500 instead of 11,150, and each later one 5,000
         # less. 28,350 / 5,000 = 5.67, so six more requests are needed.
@@ -87,14 +90,14 @@ def test_the_costs_of_turns_with_several_requests_are_added() -> None:
             HALF_SIZE_TRIM,
             GO_ON_WITH_WARM_CACHE,
             DEFAULT_CACHE_SECONDS,
-            requests_of_turns(3, 9_000),
+            make_recent_requests(3, 9_000),
             3,
         ),
         (
             HALF_SIZE_TRIM,
             GO_ON_WITH_WARM_CACHE,
             DEFAULT_CACHE_SECONDS,
-            requests_of_turns(50, 9_000),
+            make_recent_requests(50, 9_000),
             1,
         ),
         # Writing to the one-hour cache costs more: 62,000 against 11,900. 50,100 / 5,000 = 10.02,
@@ -128,7 +131,7 @@ def test_the_costs_of_turns_with_several_requests_are_added() -> None:
             Strategy("handoff", 120_000, 20_000, 100_000),
             GO_ON_WITH_WARM_CACHE,
             LONG_CACHE_SECONDS,
-            requests_of_turns(9, 0),
+            make_recent_requests(9, 0),
             None,
         ),
         # The strategy's first request costs as much as that of going on. Each later request costs
@@ -154,7 +157,7 @@ def test_the_costs_of_turns_with_several_requests_are_added() -> None:
 def test_a_strategy_pays_off_after_a_number_of_turns(
     strategy: Strategy,
     going_on: Strategy,
-    lifetime: int,
+    lifetime_seconds: int,
     recent_requests: RecentRequests,
     expected: int | None,
 ) -> None:
@@ -163,7 +166,9 @@ def test_a_strategy_pays_off_after_a_number_of_turns(
     A strategy that saves nothing never pays off.
     """
     assert (
-        count_turns_to_break_even(strategy, going_on, recent_requests, find_cache_rates(lifetime))
+        count_turns_to_break_even(
+            strategy, going_on, recent_requests, find_cache_rates(lifetime_seconds)
+        )
         == expected
     )
 
@@ -182,17 +187,17 @@ GENERATED_STRATEGIES = st.builds(
 @given(
     GENERATED_STRATEGIES,
     GENERATED_STRATEGIES,
-    st.builds(requests_of_turns, st.integers(1, 60), st.integers(0, 50_000)),
+    st.builds(make_recent_requests, st.integers(1, 60), st.integers(0, 50_000)),
     st.sampled_from([0, 300, 3_600]),
 )
 def test_a_strategy_pays_off_in_the_first_turn_with_a_lower_sum(
-    strategy: Strategy, going_on: Strategy, recent_requests: RecentRequests, lifetime: int
+    strategy: Strategy, going_on: Strategy, recent_requests: RecentRequests, lifetime_seconds: int
 ) -> None:
     """The computed turn is the first in which a strategy's total cost is lower than that of going on.
 
     If there is no such turn, the strategy's total cost is not lower after a thousand turns either.
     """
-    rates = find_cache_rates(lifetime)
+    rates = find_cache_rates(lifetime_seconds)
     found = count_turns_to_break_even(strategy, going_on, recent_requests, rates)
     slack = 1e-6 * (1 + compute_cost_of_turns(going_on, found or 1_000, recent_requests, rates))
     if found is None:

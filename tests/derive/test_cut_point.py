@@ -326,7 +326,7 @@ PARSED_POSITIONS: dict[str, CutSelector | Reference] = {
 
 @pytest.mark.parametrize("text", PARSED_POSITIONS)
 def test_a_position_is_parsed(text: str) -> None:
-    """A position is parsed as a line, a uuid, a message id, or a reference with a session."""
+    """A position is parsed as a line, a uuid, a message id, or a reference that names a session."""
     assert parse_cut(text) == PARSED_POSITIONS[text]
 
 

@@ -48,7 +48,7 @@ from tests.corpus import RealSession
 from tests.transcripts.chain_cases import CHAIN_CASES, Case
 
 MAX_SESSION_BYTES = 3_000_000
-"""Maximum size of a real session in these tests, in bytes. Larger ones are in the benchmarks."""
+"""Maximum size in bytes of a real session in these tests. The benchmarks use larger sessions."""
 
 FILE_SNAPSHOT = {
     "type": "file-history-snapshot",
@@ -87,7 +87,7 @@ def file_lines(path: str) -> list[bytes]:
     return Path(path).read_bytes().split(b"\n")
 
 
-def live_records(path: str) -> list[Record]:
+def read_live_records(path: str) -> list[Record]:
     """Return the live records of a file."""
     transcript = scan_transcript(path)
     return [transcript.read_record(node) for node in transcript.chain]
@@ -139,7 +139,7 @@ def test_a_fork_of_a_compacted_session_includes_kept_messages(config_home: Confi
     ]
     made = fork_receipt(write_lines(config_home, rows))
     assert b"LEFT" not in Path(made.file).read_bytes()
-    found = live_records(made.file)
+    found = read_live_records(made.file)
     assert [row["uuid"] for row in found] == ["b", "s", "r1", "y", "z"]
     assert found[0]["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
     assert [row["forkedFrom"]["messageUuid"] for row in found] == ["b", "s", "r1", "y", "z"]
@@ -157,7 +157,7 @@ def test_a_fork_that_begins_with_an_answer_gets_a_lineage(config_home: ConfigHom
         assistant("begun", uuid="a", parent="gone", ts=1),
         user("on", uuid="p", parent="a", ts=2),
     ]
-    first = live_records(fork_receipt(write_lines(config_home, rows)).file)[0]
+    first = read_live_records(fork_receipt(write_lines(config_home, rows)).file)[0]
     assert first["message"]["content"].startswith(OPENING_MARKER)
     assert "forkedFrom" not in first
 
@@ -167,7 +167,7 @@ def test_a_fork_of_a_fork_names_the_fork(config_home: ConfigHome) -> None:
     path = write_lines(config_home, conversation(2))
     once = fork_receipt(path)
     twice = fork_receipt(once.file)
-    assert [row["forkedFrom"]["sessionId"] for row in live_records(twice.file)] == [
+    assert [row["forkedFrom"]["sessionId"] for row in read_live_records(twice.file)] == [
         once.session_id
     ] * 4
     own, new = once.session_id.encode(), twice.session_id.encode()
@@ -196,7 +196,7 @@ def test_a_fork_of_a_trimmed_session_keeps_its_originals(config_home: ConfigHome
     assert [
         node.uuid for node in scan_trimmed_session(locate.session_file(made.file)).trimmed_nodes
     ] == ["o"]
-    record = next(row for row in live_records(made.file) if row["uuid"] == "o")
+    record = next(row for row in read_live_records(made.file) if row["uuid"] == "o")
     assert record["original_session_id"] == SESSION
     assert record["message"]["content"][0]["content"].startswith(
         "[Results from Bash tool suppressed"
@@ -214,7 +214,7 @@ def test_the_size_of_a_fork_before_a_compaction_is_estimated(config_home: Config
     trimmed = write_child(
         plan.plan_trim(plan.scan_session(locate.session_file(path)), Where(), options), Where()
     )
-    last = live_records(trimmed.file)[-1]["uuid"]
+    last = read_live_records(trimmed.file)[-1]["uuid"]
     more = [
         boundary(uuid="b", before=last, ts=100, session_id=trimmed.session_id),
         summary("all of it", uuid="s", parent="b", ts=101, session_id=trimmed.session_id),
@@ -239,11 +239,18 @@ def test_a_cut_fork_has_the_tokens_counted_at_the_cut(config_home: ConfigHome) -
         config_home, [*rows, assistant("seen", uuid="e", parent="o", ts=7, tokens=9_000)]
     )
     made = fork_receipt(path, CutAtTurn(1))
-    assert [row["uuid"] for row in live_records(made.file)] == ["r0", "r1"]
+    assert [row["uuid"] for row in read_live_records(made.file)] == ["r0", "r1"]
     assert (made.tokens_before, made.tokens_after) == (9_000, 1_100)
     assert b'"cache_read_input_tokens":1085' in Path(made.file).read_bytes()
     moved = fork_receipt(path, CutAtRecord("c"))
-    assert [row["uuid"] for row in live_records(moved.file)] == ["r0", "r1", "r2", "r3", "c", "o"]
+    assert [row["uuid"] for row in read_live_records(moved.file)] == [
+        "r0",
+        "r1",
+        "r2",
+        "r3",
+        "c",
+        "o",
+    ]
     assert moved.warnings == ("The cut moved forward to record 5, so that no tool call is split.",)
 
 
@@ -327,7 +334,7 @@ def test_a_fork_of_a_large_session_reads_only_the_live_part(config_home: ConfigH
     path = write_lines(config_home, rows)
     part, _ = scan_live_part(path, lambda: ())
     assert not part.is_whole
-    assert [row["uuid"] for row in live_records(fork_receipt(path).file)] == [
+    assert [row["uuid"] for row in read_live_records(fork_receipt(path).file)] == [
         "b",
         "s",
         "r0",
@@ -335,14 +342,16 @@ def test_a_fork_of_a_large_session_reads_only_the_live_part(config_home: ConfigH
         "r2",
         "r3",
     ]
-    assert [row["uuid"] for row in live_records(fork_receipt(path, CutAtRecord("r1")).file)] == [
+    assert [
+        row["uuid"] for row in read_live_records(fork_receipt(path, CutAtRecord("r1")).file)
+    ] == [
         "b",
         "s",
         "r0",
         "r1",
     ]
     early = fork_receipt(path, CutAtRecord("x1"))
-    assert [row["uuid"] for row in live_records(early.file)] == ["x0", "x1"]
+    assert [row["uuid"] for row in read_live_records(early.file)] == ["x0", "x1"]
     assert early.warnings == (
         "The cut is before a compaction: the fork contains the conversation from before it.",
     )
@@ -378,7 +387,7 @@ def test_a_fork_moves_to_another_home(config_home: ConfigHome, other_folder: Pat
         str(other_folder),
         "prompt 0 · rehome",
     )
-    told, *found = live_records(made.file)
+    told, *found = read_live_records(made.file)
     assert told["message"]["content"].startswith(OPENING_MARKER)
     assert (
         f"Its project was {CWD} and is {other_folder} now"
@@ -436,7 +445,7 @@ def test_a_second_move_is_added_to_the_lineage(
     third = tmp_path / "third"
     third.mkdir()
     once = fork_receipt(write_lines(config_home, conversation(1)), home=str(other_folder))
-    told, *rest = live_records(fork_receipt(once.file, home=str(third)).file)
+    told, *rest = read_live_records(fork_receipt(once.file, home=str(third)).file)
     content = told["message"]["content"]
     assert content.count(OPENING_MARKER) == 1
     assert f"was {other_folder} and is {third} now" in content
@@ -455,7 +464,7 @@ def test_a_compacted_session_moves_to_another_home(
         assistant("well", uuid="z", parent="y", ts=9),
     ]
     made = fork_receipt(write_lines(config_home, rows), home=str(other_folder))
-    found = live_records(made.file)
+    found = read_live_records(made.file)
     assert found[0]["cwd"] == str(other_folder)
     assert found[2]["message"]["content"].startswith(OPENING_MARKER)
 
@@ -522,7 +531,7 @@ def test_every_session_of_the_corpus_can_be_forked(
     again = fork_receipt(whole.file)
     assert defects_of_file(whole.file) <= known
     own = {node.uuid for node in row.nodes}
-    assert fork_contents(again.file, own) == fork_contents(whole.file, own)
+    assert read_fork_contents(again.file, own) == read_fork_contents(whole.file, own)
     chance = random.Random(real_session.name)
     for node in chance.sample(row.nodes, min(3, len(row.nodes))):
         if not (made := fork_at_line(str(path), node.line_number)):
@@ -540,10 +549,10 @@ def fork_at_line(path: str, number: int) -> Receipt | None:
         return None
 
 
-def fork_contents(path: str, own_uuids: set[str]) -> list[Any]:
+def read_fork_contents(path: str, own_uuids: set[str]) -> list[Any]:
     """Return the uuid, message and time of those records in a fork whose uuid is in ``own_uuids``."""
     return [
         (row["uuid"], row.get("message"), row["timestamp"])
-        for row in live_records(path)
+        for row in read_live_records(path)
         if row["uuid"] in own_uuids
     ]

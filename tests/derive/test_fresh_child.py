@@ -96,10 +96,10 @@ def write_handoff(
     """Plan and write a handoff. Return the receipt and the child's records."""
     options.setdefault("kind", "handoff")
     receipt = write_child(agents.plan_fresh(parent, home.where, **options), home.where)
-    return receipt, file_records(receipt.file)
+    return receipt, read_file_records(receipt.file)
 
 
-def file_records(path: str) -> list[dict[str, Any]]:
+def read_file_records(path: str) -> list[dict[str, Any]]:
     """Return the records of a file."""
     return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
 
@@ -318,7 +318,10 @@ def test_a_session_without_prompts_cannot_be_handed_off(
 
 
 def test_a_handoff_outside_the_projects_warns(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A handoff of a session outside the projects is written next to the session, with a warning."""
+    """A handoff of a session outside the projects is written next to the session.
+
+    The receipt has a warning.
+    """
     path = write_session(tmp_path / "elsewhere", SESSION, conversation(1))
     receipt, _ = write_handoff(config_home, locate.session_file(path))
     assert os.path.dirname(receipt.file) == str(tmp_path / "elsewhere")
@@ -328,7 +331,7 @@ def test_a_handoff_outside_the_projects_warns(config_home: ConfigHome, tmp_path:
 def test_a_handoff_can_be_written_to_another_folder(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A handoff can be written to another folder, with a warning."""
+    """A handoff can be written to another folder. Its receipt has a warning."""
     receipt, records = write_handoff(
         config_home, write_parent(config_home), output_dir=str(tmp_path)
     )
@@ -510,17 +513,17 @@ def test_a_failed_check_removes_the_child(
     assert folder_contents(config_home.root).keys() == before.keys()
 
 
-def damage_line(decided: FreshPlan, part: str) -> FreshPlan:
+def damage_line(plan: FreshPlan, part: str) -> FreshPlan:
     """Return the plan with an error in the line named by ``part``, "opening" or "metadata"."""
     import dataclasses
 
-    assert isinstance(decided.body, FreshLines)
-    lines = list(decided.body.unterminated_lines)
+    assert isinstance(plan.body, FreshLines)
+    lines = list(plan.body.unterminated_lines)
     if part == "opening":
         lines[1] = lines[1].replace(b"go on", b"go off")
     if part == "metadata":
         lines[0] = lines[0].replace(SESSION.encode(), session_id(9).encode())
-    return dataclasses.replace(decided, body=FreshLines(tuple(lines), decided.opening))
+    return dataclasses.replace(plan, body=FreshLines(tuple(lines), plan.opening))
 
 
 def test_every_real_session_can_be_handed_off(

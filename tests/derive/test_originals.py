@@ -42,7 +42,7 @@ UNTRIMMED_RECORD = tool_result(
 
 
 def trimmed_record(file: str, line_number: int = 0, **other_fields: object) -> Record:
-    """Return the trimmed form of ``UNTRIMMED_RECORD``, which names a line of ``file`` as its original."""
+    """Return ``UNTRIMMED_RECORD`` in a trimmed form that names a line of ``file`` as the original."""
     marks = Origin(session_id_from_path(file) or "", file, "r1", line_number).trim_fields(0)
     return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other_fields}
 
@@ -52,7 +52,7 @@ def record_with_notice(text: str) -> Record:
     return tool_result("c1", text, uuid="r1", parent=None)
 
 
-def find_original_of(home: ConfigHome, record: Record, file: str | None = None) -> str | None:
+def find_original_location(home: ConfigHome, record: Record, file: str | None = None) -> str | None:
     """Return the file and the line of a record's original.
 
     ``file`` is the file of the record itself. By default, it is a child's file in the project.
@@ -76,18 +76,20 @@ def test_an_original_is_found_by_the_fields_of_the_trimmed_record(
 
     With invalid fields, no original is found.
     """
-    assert find_original_of(config_home, trimmed_record(parent)) == f"{parent}:0"
-    assert find_original_of(config_home, trimmed_record(parent, 7)) == f"{parent}:0"
+    assert find_original_location(config_home, trimmed_record(parent)) == f"{parent}:0"
+    assert find_original_location(config_home, trimmed_record(parent, 7)) == f"{parent}:0"
     others: list[Record] = [{"original_index": odd} for odd in (-1, True, "0", None)]
     for other in (*others, {"original_uuid": "r2"}, {"type": "assistant"}):
-        assert find_original_of(config_home, trimmed_record(parent, **other)) is None
-    assert find_original_of(config_home, {**record_with_notice("x"), "truncated": True}) is None
+        assert find_original_location(config_home, trimmed_record(parent, **other)) is None
+    assert (
+        find_original_location(config_home, {**record_with_notice("x"), "truncated": True}) is None
+    )
 
 
 def test_an_original_is_found_in_another_project(config_home: ConfigHome, parent: str) -> None:
     """An original is found by its session's id after the session moved to another project."""
     moved = shutil.move(parent, config_home.project("/elsewhere"))
-    assert find_original_of(config_home, trimmed_record(parent)) == f"{moved}:0"
+    assert find_original_location(config_home, trimmed_record(parent)) == f"{moved}:0"
 
 
 def test_an_original_is_found_next_to_its_child(
@@ -98,12 +100,16 @@ def test_an_original_is_found_next_to_its_child(
     there.mkdir()
     moved = shutil.move(parent, there)
     assert (
-        find_original_of(config_home, trimmed_record(parent), str(there / f"{CHILD_ID}.jsonl"))
+        find_original_location(
+            config_home, trimmed_record(parent), str(there / f"{CHILD_ID}.jsonl")
+        )
         == f"{moved}:0"
     )
     odd = shutil.move(moved, there / "my session.jsonl")
     assert (
-        find_original_of(config_home, trimmed_record(str(odd)), str(there / f"{CHILD_ID}.jsonl"))
+        find_original_location(
+            config_home, trimmed_record(str(odd)), str(there / f"{CHILD_ID}.jsonl")
+        )
         == f"{odd}:0"
     )
 
@@ -112,7 +118,7 @@ def test_an_original_is_found_in_another_copy(config_home: ConfigHome, parent: s
     """If the file that a trimmed record names lacks the original, another copy of the session is searched."""
     copy = shutil.copy(parent, config_home.project("/elsewhere"))
     Path(parent).write_bytes(b"{}\n")
-    assert find_original_of(config_home, trimmed_record(parent)) == f"{copy}:0"
+    assert find_original_location(config_home, trimmed_record(parent)) == f"{copy}:0"
 
 
 def test_an_original_is_found_through_several_trims(config_home: ConfigHome, parent: str) -> None:
@@ -121,9 +127,9 @@ def test_an_original_is_found_through_several_trims(config_home: ConfigHome, par
     If the first session is gone, the oldest existing form of the record is found.
     """
     middle = write_session(config_home.project(), CHILD_ID, [trimmed_record(parent)])
-    assert find_original_of(config_home, trimmed_record(middle)) == f"{parent}:0"
+    assert find_original_location(config_home, trimmed_record(middle)) == f"{parent}:0"
     os.unlink(parent)
-    assert find_original_of(config_home, trimmed_record(middle)) == f"{middle}:0"
+    assert find_original_location(config_home, trimmed_record(middle)) == f"{middle}:0"
 
 
 def test_the_search_ends_at_circular_references(config_home: ConfigHome) -> None:
@@ -132,14 +138,14 @@ def test_the_search_ends_at_circular_references(config_home: ConfigHome) -> None
     one, two = (str(folder / f"{name}.jsonl") for name in (PARENT_ID, CHILD_ID))
     write_session(folder, PARENT_ID, [trimmed_record(two)])
     write_session(folder, CHILD_ID, [trimmed_record(one)])
-    assert find_original_of(config_home, trimmed_record(one)) is not None
+    assert find_original_location(config_home, trimmed_record(one)) is not None
     uuids = [f"r{number}" for number in range(MAX_FOLLOWED_PLACEHOLDERS + 2)]
     rows = [{**UNTRIMMED_RECORD, "uuid": uuid} for uuid in uuids]
     for number, row in enumerate(rows[:-1]):
         row.update(Origin(PARENT_ID, one, uuids[number + 1], number + 1).trim_fields(0))
     write_session(folder, PARENT_ID, rows)
-    assert find_original_of(config_home, rows[2]) == f"{one}:{MAX_FOLLOWED_PLACEHOLDERS + 1}"
-    assert find_original_of(config_home, rows[0]) == f"{one}:{MAX_FOLLOWED_PLACEHOLDERS}"
+    assert find_original_location(config_home, rows[2]) == f"{one}:{MAX_FOLLOWED_PLACEHOLDERS + 1}"
+    assert find_original_location(config_home, rows[0]) == f"{one}:{MAX_FOLLOWED_PLACEHOLDERS}"
 
 
 @pytest.fixture
@@ -153,14 +159,14 @@ def test_a_trimmed_record_cannot_lead_outside_known_folders(
 ) -> None:
     """A trimmed record can't lead to a file outside the known folders, either by a path or by a link."""
     project = config_home.project()
-    assert find_original_of(config_home, trimmed_record(session_outside_projects)) is None
+    assert find_original_location(config_home, trimmed_record(session_outside_projects)) is None
     linked = project / f"{PARENT_ID}.jsonl"
     linked.symlink_to(session_outside_projects)
-    assert find_original_of(config_home, trimmed_record(str(linked))) is None
+    assert find_original_location(config_home, trimmed_record(str(linked))) is None
     linked.unlink()
     (config_home.config / "projects" / "-linked").symlink_to(tmp_path / "outside")
     assert (
-        find_original_of(
+        find_original_location(
             config_home,
             trimmed_record(str(config_home.config / "projects" / "-linked" / f"{PARENT_ID}.jsonl")),
         )
@@ -174,13 +180,14 @@ def test_a_trimmed_record_cannot_lead_outside_known_folders(
         f"{config_home.config}/projects/../../../outside/odd.jsonl",
     ):
         assert (
-            find_original_of(config_home, trimmed_record(path, original_session_id=PARENT_ID))
+            find_original_location(config_home, trimmed_record(path, original_session_id=PARENT_ID))
             is None
         )
     shutil.copy(session_outside_projects, config_home.config / "odd.jsonl")
     dotted = f"{config_home.config}/projects/../odd.jsonl"
     assert (
-        find_original_of(config_home, trimmed_record(dotted, original_session_id=PARENT_ID)) is None
+        find_original_location(config_home, trimmed_record(dotted, original_session_id=PARENT_ID))
+        is None
     )
 
 
@@ -193,7 +200,9 @@ def test_an_invalid_path_leads_to_no_original(config_home: ConfigHome) -> None:
         "x" * 10_000,
         f"a\0/{PARENT_ID}.jsonl",
     ):
-        assert find_original_of(config_home, trimmed_record(odd, original_session_id="")) is None
+        assert (
+            find_original_location(config_home, trimmed_record(odd, original_session_id="")) is None
+        )
 
 
 @pytest.fixture
@@ -215,13 +224,13 @@ def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path)
     """
     said = trimmed_record(str(backup), original_session_id=PARENT_ID)
     session = write_session(config_home.project(), PARENT_ID, [said])
-    assert find_original_of(config_home, said, session) == f"{backup}:0"
-    assert find_original_of(config_home, trimmed_record(session)) == f"{backup}:0"
+    assert find_original_location(config_home, said, session) == f"{backup}:0"
+    assert find_original_location(config_home, trimmed_record(session)) == f"{backup}:0"
     os.unlink(session)
-    assert find_original_of(config_home, trimmed_record(session)) == f"{backup}:0"
+    assert find_original_location(config_home, trimmed_record(session)) == f"{backup}:0"
     # This record names a backup in a state folder that has moved since.
     moved = trimmed_record("/gone/backups/x.jsonl", original_session_id=PARENT_ID)
-    assert find_original_of(config_home, moved) == f"{backup}:0"
+    assert find_original_location(config_home, moved) == f"{backup}:0"
 
 
 def test_a_linked_backup_is_not_opened(
@@ -231,13 +240,17 @@ def test_a_linked_backup_is_not_opened(
     backup.unlink()
     backup.symlink_to(session_outside_projects)
     assert (
-        find_original_of(config_home, trimmed_record(str(backup), original_session_id=PARENT_ID))
+        find_original_location(
+            config_home, trimmed_record(str(backup), original_session_id=PARENT_ID)
+        )
         is None
     )
     shutil.rmtree(backup.parent)
     backup.parent.symlink_to(Path(session_outside_projects).parent)
     assert (
-        find_original_of(config_home, trimmed_record(str(backup), original_session_id=PARENT_ID))
+        find_original_location(
+            config_home, trimmed_record(str(backup), original_session_id=PARENT_ID)
+        )
         is None
     )
 
@@ -250,9 +263,9 @@ def test_fields_of_another_tool_lead_to_the_original(config_home: ConfigHome, pa
         "original_session": parent,
         "original_index": 0,
     }
-    assert find_original_of(config_home, said) == f"{parent}:0"
+    assert find_original_location(config_home, said) == f"{parent}:0"
     write_session(config_home.project(), PARENT_ID, [{**UNTRIMMED_RECORD, "uuid": "other"}])
-    assert find_original_of(config_home, said) is None
+    assert find_original_location(config_home, said) is None
 
 
 @pytest.mark.parametrize(
@@ -268,10 +281,13 @@ def test_a_notice_of_another_tool_leads_to_the_original(
     config_home: ConfigHome, parent: str, notice: str
 ) -> None:
     """The file and the line in another tool's notice lead to the original. The notice counts lines from 1."""
-    assert find_original_of(config_home, record_with_notice(notice.format(parent))) == f"{parent}:0"
+    assert (
+        find_original_location(config_home, record_with_notice(notice.format(parent)))
+        == f"{parent}:0"
+    )
     inner = [{"type": "text", "text": notice.format(parent)}]
     assert (
-        find_original_of(
+        find_original_location(
             config_home, {**UNTRIMMED_RECORD, "message": {"content": [result("c1", inner)]}}
         )
         == f"{parent}:0"
@@ -280,7 +296,7 @@ def test_a_notice_of_another_tool_leads_to_the_original(
     assert [origin.line_number for origin in find_origins(written)] == [0]
 
 
-def test_a_backup_of_another_tool_is_used_only_next_to_the_session(
+def test_a_backup_made_by_another_tool_is_used_only_next_to_the_session(
     config_home: ConfigHome, parent: str, session_outside_projects: str
 ) -> None:
     """A backup made by another tool is used only if it is next to the session."""
@@ -288,14 +304,14 @@ def test_a_backup_of_another_tool_is_used_only_next_to_the_session(
     beside = shutil.copy(parent, Path(parent).parent / name)
     os.unlink(parent)
     assert (
-        find_original_of(
+        find_original_location(
             config_home, record_with_notice(f"[... See line 1 of {beside} for full content]")
         )
         == f"{beside}:0"
     )
     away = shutil.move(beside, Path(session_outside_projects).parent)
     assert (
-        find_original_of(
+        find_original_location(
             config_home, record_with_notice(f"[... See line 1 of {away}/{name} for full content]")
         )
         is None
@@ -316,14 +332,14 @@ def test_a_text_that_resembles_a_notice_leads_to_no_original(
     ):
         assert find_origins(record_with_notice(text)) == []
     other = {**record_with_notice(f"See line 1 of {parent} for full content]"), "uuid": "other"}
-    assert find_original_of(config_home, other) is None
+    assert find_original_location(config_home, other) is None
 
 
 def test_an_original_that_ends_like_a_notice_is_found(config_home: ConfigHome) -> None:
     """An original whose own text ends like a notice of omitted text is found."""
     said = record_with_notice("See line 1 of /gone.jsonl for full content]")
     parent = write_session(config_home.project(), PARENT_ID, [said])
-    assert find_original_of(config_home, trimmed_record(parent)) == f"{parent}:0"
+    assert find_original_location(config_home, trimmed_record(parent)) == f"{parent}:0"
 
 
 def test_a_reference_to_a_placeholder_leads_to_the_original(

@@ -27,7 +27,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.transcripts.records import get_message
 from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIECE
-from tests.derive.trim.sessions import chain_rewrite
+from tests.derive.trim.sessions import get_chain_rewrite
 from tests.e2e.harness.client import (
     NEWEST_VERSION,
     ClientHome,
@@ -143,7 +143,7 @@ def check_dropped_texts_are_not_sent(plan: TrimPlan, request: dict[str, Any]) ->
 
 def dropped_texts(plan: TrimPlan) -> Iterator[str]:
     """Yield the texts that a plan drops completely."""
-    transcript = scan_transcript(chain_rewrite(plan).source_path)
+    transcript = scan_transcript(get_chain_rewrite(plan).source_path)
     nodes = {node.line_number: node for node in transcript.chain}
     for choice in plan.choices:
         value: Any = transcript.read_record(nodes[choice.piece.line_number])

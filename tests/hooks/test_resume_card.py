@@ -64,13 +64,13 @@ def compare_ways(home: ConfigHome, **fields: Any) -> Comparison:
         "session_id": SESSION, "ends": HeadTail(path), "folder": "/home/user/proj",
         "seconds_since_request": 40, "estimates": ESTIMATES, "handoff_sizes": HANDOFF_SIZES,
         "context": ContextSize(150_000, 200_000),
-        "traffic": RecentRequests(1, DEFAULT_CACHE_SECONDS, 149_000, 3, 4_100),
+        "recent_requests": RecentRequests(1, DEFAULT_CACHE_SECONDS, 149_000, 3, 4_100),
         "base_request": FirstRequest(30_000, 18_000), "is_trim_estimated": True,
         "is_handoff_planned": True, "prompts_left": None,
         "advice": None, **fields,
     }  # fmt: skip
-    age, traffic = own["seconds_since_request"], own["traffic"]
-    return Comparison(**own, is_cache_warm=age is not None and age < traffic.cache_seconds)
+    age, recent_requests = own["seconds_since_request"], own["recent_requests"]
+    return Comparison(**own, is_cache_warm=age is not None and age < recent_requests.cache_seconds)
 
 
 @pytest.mark.parametrize("copied", COPY_RESULTS)
@@ -135,7 +135,7 @@ def test_the_table_compares_all_ways(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("traffic", "seconds_since_request", "table_part"),
+    ("recent_requests", "seconds_since_request", "table_part"),
     [
         (RecentRequests(1, LONG_CACHE_SECONDS, 9, 1, 0), 90, "cache: 58 min left"),
         (RecentRequests(1, DEFAULT_CACHE_SECONDS, 9, 1, 0), 200, "cache: 100 s left"),
@@ -146,14 +146,18 @@ def test_the_table_compares_all_ways(config_home: ConfigHome) -> None:
 )
 def test_the_table_shows_how_warm_the_cache_is(
     config_home: ConfigHome,
-    traffic: RecentRequests,
+    recent_requests: RecentRequests,
     seconds_since_request: int | None,
     table_part: str,
 ) -> None:
     """The table shows how long the prompt cache will stay warm, or that it is cold or unused."""
     text = "\n".join(
         build_ways_table(
-            compare_ways(config_home, traffic=traffic, seconds_since_request=seconds_since_request)
+            compare_ways(
+                config_home,
+                recent_requests=recent_requests,
+                seconds_since_request=seconds_since_request,
+            )
         )
     )
     assert table_part in text

@@ -21,7 +21,7 @@ from tests.builders import SESSION, ConfigHome
 from tests.derive.trim.sessions import (
     Chain,
     plan_trim_of_file,
-    records_by_uuid,
+    read_records_by_uuid,
     trim_file,
     write_project_session,
 )
@@ -145,8 +145,8 @@ def test_a_placeholder_is_never_longer_than_its_content(config_home: ConfigHome,
     )
     path = write_project_session(config_home, chain)
     before, after = (
-        records_by_uuid(path),
-        records_by_uuid(trim_file(config_home, path, threshold=0, assistant=9)),
+        read_records_by_uuid(path),
+        read_records_by_uuid(trim_file(config_home, path, threshold=0, assistant=9)),
     )
     for uuid, row in before.items():
         old, new = str(row["message"]["content"]), str(after[uuid]["message"]["content"])

@@ -115,7 +115,7 @@ def _describe_untrim(outcome: OpenedSession[UntrimPlan] | NothingWritten[UntrimP
         return "\n\n".join([*paragraphs, "Nothing was written."])
     facts = [
         *(("restored", fact) for fact in plan.facts),
-        ("characters", f"{plan.restored_characters:,} more"),
+        ("characters", f"{plan.restored_character_count:,} more"),
     ]
     if plan.context_after.compacts_at_once:
         facts.append(

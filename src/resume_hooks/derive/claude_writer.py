@@ -60,7 +60,7 @@ class ClaudeWriter:
         home: str | None,
         output_dir: str | None,
     ) -> ForkPlan:
-        """Plan a copy of the live conversation. If ``home`` is given, the copy belongs to that folder."""
+        """Plan a copy of the live conversation. If ``home`` is given, the copy belongs to the folder ``home``."""
         from resume_hooks.derive import fork
 
         return fork.plan_fork(session, self._where, cut=cut, home=home, output_dir=output_dir)

@@ -30,7 +30,7 @@ from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.shared_values import COLD_CACHE_NOTICE_TOKENS
-from resume_hooks.transcripts import api_usage as traffic
+from resume_hooks.transcripts import api_usage
 from resume_hooks.transcripts.api_usage import (
     DEFAULT_CACHE_SECONDS,
     LONG_CACHE_SECONDS,
@@ -109,15 +109,15 @@ def compute_first_request_cost(strategy: Strategy, rates: CacheRates) -> float:
 
 
 def compute_cost_of_turns(
-    strategy: Strategy, turn_count: int, traffic: RecentRequests, rates: CacheRates
+    strategy: Strategy, turn_count: int, recent_requests: RecentRequests, rates: CacheRates
 ) -> float:
     """Return the cost of the next turns after a strategy, without the cost of their answers.
 
     ``turn_count`` is the number of these turns. Each request after the first one reads the previous
     context from the cache.
     """
-    later_request_count = turn_count * traffic.requests_per_turn - 1
-    growth_per_request = traffic.tokens_per_turn / traffic.requests_per_turn
+    later_request_count = turn_count * recent_requests.requests_per_turn - 1
+    growth_per_request = recent_requests.tokens_per_turn / recent_requests.requests_per_turn
     read_tokens = (
         later_request_count * strategy.tokens_after
         + growth_per_request * later_request_count * (later_request_count - 1) / 2
@@ -130,7 +130,7 @@ def compute_cost_of_turns(
 
 
 def count_turns_to_break_even(
-    strategy: Strategy, baseline: Strategy, traffic: RecentRequests, rates: CacheRates
+    strategy: Strategy, baseline: Strategy, recent_requests: RecentRequests, rates: CacheRates
 ) -> int | None:
     """Return the number of turns after which ``strategy`` costs less than ``baseline``.
 
@@ -141,12 +141,13 @@ def count_turns_to_break_even(
         baseline, rates
     )
     saved_per_request = (baseline.tokens_after - strategy.tokens_after) * rates.read_rate
-    if extra_first_cost < (traffic.requests_per_turn - 1) * saved_per_request:
+    if extra_first_cost < (recent_requests.requests_per_turn - 1) * saved_per_request:
         return 1
     if saved_per_request <= 0:
         return None
     return max(
-        1, ceil((floor(extra_first_cost / saved_per_request) + 2) / traffic.requests_per_turn)
+        1,
+        ceil((floor(extra_first_cost / saved_per_request) + 2) / recent_requests.requests_per_turn),
     )
 
 
@@ -165,9 +166,9 @@ NEARLY_FULL_PERCENT = 80
 # instead.
 MAX_TRIMMED_PERCENT = 50
 COLD_CACHE_REASON = "the prompt cache expired"
-"""The reason for a recommendation if the session has enough space but its cache has expired.
+"""The reason for a recommendation if the context has enough space but the session's cache has expired.
 
-The next prompt of this session sends all its tokens uncached.
+The next prompt then sends all tokens of the session uncached.
 """
 
 TOKENS_AFTER_COMPACTION = 18_000
@@ -252,7 +253,7 @@ class Comparison(NamedTuple):
     ends: HeadTail
     folder: str
     context: ContextSize
-    traffic: RecentRequests
+    recent_requests: RecentRequests
     base_request: FirstRequest
     seconds_since_request: int | None
     is_cache_warm: bool
@@ -284,7 +285,7 @@ class _Measurements(NamedTuple):
     """
 
     context: ContextSize
-    traffic: RecentRequests
+    recent_requests: RecentRequests
     base_request: FirstRequest
     trim_estimate: _TrimEstimate | None
     tokens_after_handoff: int
@@ -320,10 +321,10 @@ def compare_strategies(
         trim_estimated = is_live_part_at_most(session.file, max_live_bytes)
     trim_estimate = _estimate_trim(session, where) if trim_estimated else None
     context = trim_estimate.context_before if trim_estimate else session.context
-    traffic_so_far = traffic.read_recent_requests(session.file)
-    base = traffic.read_session_base(ends, where)
+    recent_requests = api_usage.read_recent_requests(session.file)
+    base = api_usage.read_session_base(ends, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared_tokens, context.tokens))
-    warm = traffic_so_far.is_warm(now_ms)
+    warm = recent_requests.is_warm(now_ms)
     has_handoff_plan = ends.size <= max_live_bytes
     if has_handoff_plan:
         handoff_plan = _plan_default_handoff(session, where)
@@ -338,7 +339,7 @@ def compare_strategies(
         default_tokens = resolve_size_to_tokens("", where)
         tokens_after_handoff = fixed_tokens + default_tokens
         measured_sizes = estimate_handoff_size_bounds(fixed_tokens, default_tokens)
-    remaining_prompts = estimate_prompts_left(context, traffic_so_far)
+    remaining_prompts = estimate_prompts_left(context, recent_requests)
     # The summary covers the whole conversation. The chain contains the whole conversation only if
     # it does not start with a compaction.
     is_uncompacted = trim_estimate is not None and not (
@@ -350,7 +351,7 @@ def compare_strategies(
         summary_input = round(ends.size / CHARACTERS_PER_TOKEN)
     measurements = _Measurements(
         context,
-        traffic_so_far,
+        recent_requests,
         base,
         trim_estimate,
         tokens_after_handoff,
@@ -367,8 +368,8 @@ def compare_strategies(
     if (
         chosen_advice is None
         and not warm
-        and traffic_so_far.last_time_ms is not None
-        and traffic_so_far.cache_seconds
+        and recent_requests.last_time_ms is not None
+        and recent_requests.cache_seconds
     ):
         chosen_advice = _recommend_for_cold_cache(context, estimates)
     return Comparison(
@@ -376,9 +377,9 @@ def compare_strategies(
         ends=ends,
         folder=home_folder(ends, where),
         context=context,
-        traffic=traffic_so_far,
+        recent_requests=recent_requests,
         base_request=base,
-        seconds_since_request=traffic_so_far.seconds_since(now_ms),
+        seconds_since_request=recent_requests.seconds_since(now_ms),
         is_cache_warm=warm,
         estimates=estimates,
         handoff_sizes=_estimate_handoff_sizes(
@@ -409,9 +410,10 @@ class FreedTokens(NamedTuple):
 
 
 def count_freed_tokens(path: str, where: Where) -> FreedTokens:
-    """Return the number of tokens that a trim would remove.
+    """Return how many tokens a trim with default options would remove.
 
-    The numbers are 0 if no content can be trimmed, or if the live part would take too long to read.
+    Both numbers are 0 if no content can be trimmed, or if the live part would take too long to
+    read.
     """
     if not is_live_part_at_most(path, MAX_QUICK_SCAN_BYTES):
         return FreedTokens(0, 0)
@@ -435,17 +437,18 @@ def _estimate_quick_trim(path: str, where: Where) -> _TrimEstimate | None:
     return None
 
 
-def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int | None:
+def estimate_prompts_left(context: ContextSize, recent_requests: RecentRequests) -> int | None:
     """Return the approximate number of typical turns until the client compacts the session.
 
     Return None if there are too few turns to estimate the size of a typical one. After a
     compaction, turns are counted only from the second one on, because earlier turns have different
     sizes.
     """
-    if traffic.turn_count < MIN_COUNTED_TURNS or not context.is_measured:
+    if recent_requests.turn_count < MIN_COUNTED_TURNS or not context.is_measured:
         return None
     remaining_turns = (
-        max(0, context.window - OUTPUT_RESERVE_TOKENS - context.tokens) // traffic.tokens_per_turn
+        max(0, context.window - OUTPUT_RESERVE_TOKENS - context.tokens)
+        // recent_requests.tokens_per_turn
     )
     if remaining_turns < 10:
         rounding_step = 1
@@ -640,7 +643,7 @@ def _estimate_handoff_sizes(
     """
     cached_tokens, rates = (
         measurements.base_request.shared_tokens,
-        find_cache_rates(measurements.traffic.cache_seconds),
+        find_cache_rates(measurements.recent_requests.cache_seconds),
     )
     if sizes:
         whole_session = [HandoffSize(WHOLE_SESSION_SIZE, measurements.context.tokens, 0)]
@@ -675,8 +678,8 @@ def _estimate_kept_and_summary_tokens(chain: list[Node], base: FirstRequest) -> 
 
 
 def _estimate_strategies(measurements: _Measurements, *, is_warm: bool) -> tuple[Estimate, ...]:
-    traffic_so_far = measurements.traffic
-    rates = find_cache_rates(traffic_so_far.cache_seconds)
+    recent_requests = measurements.recent_requests
+    rates = find_cache_rates(recent_requests.cache_seconds)
     warm_strategies = _list_strategies(measurements, is_warm=True)
     cold_strategies = _list_strategies(measurements, is_warm=False)
     strategies = warm_strategies if is_warm else cold_strategies
@@ -687,13 +690,13 @@ def _estimate_strategies(measurements: _Measurements, *, is_warm: bool) -> tuple
     ):
         break_even_count = None
         if strategy is not baseline:
-            break_even_count = count_turns_to_break_even(strategy, baseline, traffic_so_far, rates)
+            break_even_count = count_turns_to_break_even(strategy, baseline, recent_requests, rates)
         estimates.append(
             Estimate(
                 name=strategy.name,
                 tokens_after=strategy.tokens_after,
                 uncached_tokens=strategy.preceding_request_tokens + strategy.uncached_tokens,
-                next_turn_cost=round(compute_cost_of_turns(strategy, 1, traffic_so_far, rates)),
+                next_turn_cost=round(compute_cost_of_turns(strategy, 1, recent_requests, rates)),
                 turns_to_pay_off=break_even_count,
                 warm_cost=round(compute_first_request_cost(warm_strategy, rates)),
                 cold_cost=round(compute_first_request_cost(cold_strategy, rates)),

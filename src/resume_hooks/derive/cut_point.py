@@ -446,7 +446,7 @@ def _require_conversation_node(nodes: Sequence[Node], description: str) -> Node:
             problem = "is not part of the conversation"
         raise UsageError(
             f"{description.capitalize()} {problem}: nothing can be cut there",
-            "Name a message; outline and read show messages.",
+            "Name a message. The commands outline and read show messages.",
         )
     return node
 

@@ -20,7 +20,7 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.derive import cut_point
-from resume_hooks.derive.child.draft import Draft, find_listed_session, make_draft
+from resume_hooks.derive.child.draft import Draft, find_owning_session, make_draft
 from resume_hooks.derive.child.inherited_metadata import (
     Relocation,
     copy_lines_about_shortened_results,
@@ -267,7 +267,7 @@ def _plan_relocation_to(parent: ParentScan, home: str | None, where: Where) -> R
         else recorded_folders[0]
     )
     is_at_home = project_folder_of_session(
-        find_listed_session(parent.session).path, where
+        find_owning_session(parent.session).path, where
     ) in project_folders(new_home, where)
     if is_at_home and canonical_path(old_home) == new_home:
         return None

@@ -231,7 +231,7 @@ def make_opening_lines(opening: FreshOpening) -> FreshLines:
     if digest:
         lines.append(entries.format_digest_record(digest))
     lines.append(answer_line)
-    lines += copy_metadata_lines(opening.ends, child.session_id, redactor=child.secrets)
+    lines += copy_metadata_lines(opening.ends, child.session_id, redactor=child.redactor)
     return FreshLines(tuple(lines), opening.text)
 
 
@@ -257,9 +257,9 @@ def _redact_digest(contents: ChildContents, child: Draft) -> ChildContents:
 
     The digest is stored in the child, where a later child of this child reads it.
     """
-    if contents.digest is None or child.secrets is None or not child.secrets.has_known_values:
+    if contents.digest is None or child.redactor is None or not child.redactor.has_known_values:
         return contents
-    return contents._replace(digest=entries.rewrite_digest(contents.digest, child.secrets.redact))
+    return contents._replace(digest=entries.rewrite_digest(contents.digest, child.redactor.redact))
 
 
 def shorten_digest_to_fit(

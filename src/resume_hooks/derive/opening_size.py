@@ -29,7 +29,7 @@ _SIZE_PATTERN = re.compile(
 """
 
 
-def split_size(text: str) -> tuple[str, str]:
+def split_off_size(text: str) -> tuple[str, str]:
     """Split a text into the size at its start and the remaining text.
 
     If the text does not start with a size, the first value is ``""``. If the user's next step

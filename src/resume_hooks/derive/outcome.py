@@ -72,18 +72,18 @@ class Question(NamedTuple):
 class Report(NamedTuple):
     """A text for the user.
 
-    ``text`` is a function that returns the text. Its argument says whether ``text_to_copy`` could be
+    ``make_text`` returns the text. Its argument says whether ``text_to_copy`` could be
     copied to the clipboard. If the user presses a key, ``further_lines`` replace the last line of
     the text.
     """
 
-    text: Callable[[CopyResult], str]
+    make_text: Callable[[CopyResult], str]
     text_to_copy: str = ""
     further_lines: tuple[str, ...] = ()
 
 
 class PendingAnswer(NamedTuple):
-    """An answer that takes longer than a prompt may wait.
+    """An answer for which the user must wait.
 
     ``waiting_text`` is shown until the answer arrives. ``prompt`` is a request to the session's own
     model, or ``""``.

@@ -14,11 +14,11 @@ from resume_hooks.derive.opening_size import format_size
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
-USUAL_SIZES_TOKENS = (1_000, 4_000, 12_000, 24_000)
+USUAL_SIZES_IN_TOKENS = (1_000, 4_000, 12_000, 24_000)
 """The sizes in tokens that the table always shows, in addition to the default size."""
 
 UNLIMITED_CHARACTERS = 10**9  # No session has more characters than this.
-MAX_CALL_CHARACTERS = 4_000  # No call together with its result has more characters.
+MAX_CALL_CHARACTERS = 4_000  # A call and its result have at most this many characters together.
 # If a digest omits at most this number of characters (one or two rows of a list), it counts as
 # complete.
 MAX_NEGLIGIBLE_CHARACTERS = 400
@@ -76,14 +76,14 @@ def measure_handoff_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[Ha
     conversation_length = round(conversation_tokens * CHARACTERS_PER_TOKEN)
     if digest_length + MAX_CALL_CHARACTERS < opening_lengths[
         default_tokens
-    ] + _compute_call_characters(default_tokens, opening_lengths[default_tokens]):
+    ] + _compute_characters_left_for_calls(default_tokens, opening_lengths[default_tokens]):
         all_calls = digest_length - opening_lengths[default_tokens]
     else:
         all_calls = conversation_length
     sizes = []
     for tokens, length in opening_lengths.items():
         call_characters = min(
-            _compute_call_characters(tokens, length),
+            _compute_characters_left_for_calls(tokens, length),
             all_calls,
             max(0, conversation_length - length),
         )
@@ -117,7 +117,7 @@ def measure_handoff_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[Ha
     return tuple(sizes)
 
 
-def _compute_call_characters(opening_tokens: int, other_characters: int) -> int:
+def _compute_characters_left_for_calls(opening_tokens: int, other_characters: int) -> int:
     """Return the number of characters that an opening of this size has left for calls."""
     # Imported here because a long session has no digest, and so does not need this module.
     from resume_hooks.reading.digest.opening import (
@@ -146,4 +146,4 @@ def estimate_handoff_size_bounds(fixed_tokens: int, default_tokens: int) -> tupl
 
 def _list_digest_sizes(default_tokens: int) -> Iterator[int]:
     """Yield the sizes of a digest in tokens, the smallest first."""
-    yield from sorted({*USUAL_SIZES_TOKENS, default_tokens})
+    yield from sorted({*USUAL_SIZES_IN_TOKENS, default_tokens})

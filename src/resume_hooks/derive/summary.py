@@ -80,7 +80,7 @@ MAX_SUMMARY_PART_BYTES = 240_000
 MAX_SUMMARY_PARTS = 3
 # A text is not split if it is at most this many times as long as a part. It is shortened instead,
 # because the lost text is worth less than another call would cost.
-MAX_UNSPLIT_RATIO = 1.25
+MAX_UNSPLIT_LENGTH_RATIO = 1.25
 # Messages and tool outputs with more characters than these are cut.
 MAX_MESSAGE_CHARACTERS, MAX_OUTPUT_CHARACTERS = 6_000, 1_500
 
@@ -187,7 +187,7 @@ def _split_records(
     """
     if (
         sum(record.piece.character_count for record in records)
-        <= MAX_UNSPLIT_RATIO * max_characters
+        <= MAX_UNSPLIT_LENGTH_RATIO * max_characters
     ):
         if records:
             return [records]
@@ -250,7 +250,7 @@ PARTIAL_SUMMARIES_INTRODUCTION = (
     "numbers of the records."
 )
 CONVERSATION_INTRODUCTION = (
-    "The session is the conversation above, all of it; the material is a digest of it, made without a model, with the "
+    "The session is the whole conversation above. The material is a digest of it, made without a model, with the "
     "numbers of records. Summarize the conversation, including what the digest lacks."
 )
 FOCUS_INTRODUCTION = "The user who asked for the summary wrote:"

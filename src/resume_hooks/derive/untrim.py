@@ -77,7 +77,7 @@ _TRIMMED_RECORD_STRINGS = (
 )
 
 
-def find_references(record: Record) -> dict[int, tuple[str, int]]:
+def find_references_by_block(record: Record) -> dict[int, tuple[str, int]]:
     """Return the references in a record's placeholders, by the index of the placeholder's block.
 
     A reference consists of a session id and a line number. Only blocks that consist entirely of a
@@ -112,7 +112,7 @@ def find_block_originals(record: Record, originals: OriginalFinder) -> dict[int,
     Raises SessionNotFound if an original no longer exists or has a different content.
     """
     originals_by_block = {}
-    for index, reference in find_references(record).items():
+    for index, reference in find_references_by_block(record).items():
         originals_by_block[index] = originals.find_original_of_line(*reference)
     for index, line in originals_by_block.items():
         if (
@@ -177,7 +177,7 @@ class TrimmedSession:
 
     If the running client trimmed the session in place, ``transcript`` contains the chain from
     before these trims and the records added after them. ``undone_trim_count`` is the number of
-    these trims, and ``restored_characters`` is the number of characters that they removed.
+    these trims, and ``restored_character_count`` is the number of characters that they removed.
     ``untrimmed_tokens`` is the size of the context without the trims, or 0 if there were none.
 
     ``earlier_record_count`` is the number of trimmed records before the last compaction.
@@ -191,7 +191,7 @@ class TrimmedSession:
     scale: TokenScale
     trimmed_nodes: tuple[Node, ...]
     undone_trim_count: int = 0
-    restored_characters: int = 0
+    restored_character_count: int = 0
     untrimmed_tokens: int = 0
     earlier_record_count: int = 0
 
@@ -251,7 +251,7 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
         scale,
         trimmed,
         undone,
-        restored_characters=characters_without_trims
+        restored_character_count=characters_without_trims
         - sum(node.character_count for node in live_chain),
         untrimmed_tokens=context_before.tokens
         + round(added_characters / scale.characters_per_token),
@@ -296,7 +296,7 @@ class _TrimmedRecordCollector:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         if node is None or not any(word in line.raw for word in _TRIMMED_RECORD_STRINGS):
             return
-        if is_marked_as_trimmed(record) or find_origins(record) or find_references(record):
+        if is_marked_as_trimmed(record) or find_origins(record) or find_references_by_block(record):
             self.numbers.add(node.line_number)
 
 
@@ -334,7 +334,7 @@ class UntrimPlan(ChildPlan):
     """The plan of an untrim.
 
     ``context_after`` is the context that the client would send for the child.
-    ``restored_characters`` is the number of characters that return to the context.
+    ``restored_character_count`` is the number of characters that return to the context.
     ``trimmed_record_count`` is the number of trimmed records. ``undone_trim_count`` is the number of trims
     by a running client that are undone. ``original_digests`` maps the uuid of each restored record
     to the digest of its original contents.
@@ -344,7 +344,7 @@ class UntrimPlan(ChildPlan):
     missing_originals: tuple[MissingOriginal, ...]
     trimmed_record_count: int
     context_after: ContextSize
-    restored_characters: int
+    restored_character_count: int
     undone_trim_count: int = 0
     original_digests: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -454,7 +454,7 @@ def plan_untrim(
         missing_originals=missing,
         trimmed_record_count=len(trimmed_session.trimmed_nodes),
         context_after=context_after,
-        restored_characters=trimmed_session.restored_characters
+        restored_character_count=trimmed_session.restored_character_count
         + sum(restoration.added_characters for restoration in restorations),
         original_digests=original_digests,
         undone_trim_count=trimmed_session.undone_trim_count,
@@ -567,8 +567,8 @@ def _find_restoring_edit(
         )
     edit = RestoreRecordEdit(original)
     restored_record = edit(record)
-    if restored_record is not None and find_references(restored_record):
-        # The original of the record still exists, even if those of its blocks no longer do.
+    if restored_record is not None and find_references_by_block(restored_record):
+        # Even if the originals of single blocks no longer exist, the record has its own original.
         with contextlib.suppress(SessionNotFound):
             return original, RestoreBlocksEdit(
                 find_block_originals(restored_record, originals), edit

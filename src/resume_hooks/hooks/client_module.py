@@ -258,10 +258,10 @@ def _draw_instruction(
                 "ask": plain_text(question_text),
                 "choices": _build_choices(trigger, offers_in_place),
             }
-        case Report(text, _, table_lines) if (
+        case Report(make_text, _, table_lines) if (
             has_screen and table_lines and trigger.sign == BARE_SIGN
         ):
-            lines = _text_reply(text(NOT_COPIED))["text"].split("\n")[:-1]
+            lines = _text_reply(make_text(NOT_COPIED))["text"].split("\n")[:-1]
             return {"card": {"lines": lines, "more": table_lines, **CARD_LAYOUT}}
         case OpenedSession(receipt=receipt, remark=remark, next_step=next_step) if (
             has_screen and receipt.agent == CLAUDE_NAME

@@ -16,7 +16,7 @@ from resume_hooks.derive.fresh_child import (
     OPENING_LINE_NUMBER,
     read_opening,
 )
-from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, split_size
+from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, split_off_size
 from resume_hooks.derive.outcome import AnyOpenedSession, OpenedSession, Outcome
 from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
 from resume_hooks.errors import UsageError
@@ -46,7 +46,7 @@ def parse_handoff_words(text: str) -> HandoffSpec:
 
     Raise UsageError for an invalid size.
     """
-    size, next_step = split_size(text)
+    size, next_step = split_off_size(text)
     first_word, *remaining_words = next_step.split(None, 1) or [""]
     if first_word.lower() == NEW_TASK_OPTION:
         return HandoffSpec("".join(remaining_words), size, is_new_task=True)

@@ -203,8 +203,8 @@ def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, is_sl
             parent = None if plan is None else plan.draft.loaded_parent
             copied = copy_text(receipt.in_client)
             return child_card(action, receipt, copied, facts, is_slash=is_slash, parent=parent)
-        case Report(text, text_to_copy):
-            return text(copy_text(text_to_copy))
+        case Report(make_text, text_to_copy):
+            return make_text(copy_text(text_to_copy))
         case Question(_, card):
             return card
         case PendingAnswer(status):

@@ -364,17 +364,15 @@ def _describe_payoff(comparison: Comparison) -> str:
 
 
 def _cache_and_prompt_lines(comparison: Comparison) -> list[str]:
-    traffic, cache_text = comparison.traffic, "cold"
-    if not traffic.cache_seconds:
+    recent_requests, cache_text = comparison.recent_requests, "cold"
+    if not recent_requests.cache_seconds:
         cache_text = "unused"
     elif comparison.is_cache_warm and comparison.seconds_since_request is not None:
-        cache_text = (
-            f"{format_duration(traffic.cache_seconds - comparison.seconds_since_request)} left"
-        )
-    plural_ending = "s" if traffic.requests_per_turn != 1 else ""
-    if traffic.tokens_per_turn:
-        growth_text = f"adds {traffic.tokens_per_turn:,} tokens"
+        cache_text = f"{format_duration(recent_requests.cache_seconds - comparison.seconds_since_request)} left"
+    plural_ending = "s" if recent_requests.requests_per_turn != 1 else ""
+    if recent_requests.tokens_per_turn:
+        growth_text = f"adds {recent_requests.tokens_per_turn:,} tokens"
     else:
         growth_text = "added tokens unknown"
-    prompt = f"a prompt: about {traffic.requests_per_turn:,} request{plural_ending}, {growth_text}"
+    prompt = f"a prompt: about {recent_requests.requests_per_turn:,} request{plural_ending}, {growth_text}"
     return [f"cache: {cache_text}", prompt]

@@ -88,7 +88,7 @@ def test_a_handoff_and_a_trim_report_the_same_size(config_home: ConfigHome) -> N
     assert made.tokens_before == found.tokens_before == sent
 
 
-def test_a_handoff_with_another_next_step_finds_no_child(
+def test_a_handoff_with_a_different_next_step_does_not_reuse_a_child(
     parent: locate.SessionFile, config_home: ConfigHome
 ) -> None:
     """A handoff with a different next step does not return the existing child.

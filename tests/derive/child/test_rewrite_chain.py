@@ -330,7 +330,10 @@ def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
     "marks", [{"isMeta": True}, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}]
 )
 def test_the_lineage_in_an_opening_is_replaced(tmp_path: Path, marks: dict[str, Any]) -> None:
-    """The child's lineage replaces the lineage in the parent's opening, and the text after it is kept."""
+    """The child's lineage replaces the lineage in the parent's opening.
+
+    The text after the lineage is kept.
+    """
     said = f"{OPENING_MARKER}\nold\n{CLOSING_MARKER}\n\nNext step, as the user put it:\ngo on"
     rows = [user(said, uuid="o", **marks), assistant("card", uuid="a", parent="o", ts=1)]
     found = child_records(tmp_path, rows)

@@ -107,7 +107,10 @@ def test_planning_a_child_writes_nothing(
     config_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Planning a child creates no file, folder or lock, and the receipt shows the title."""
+    """Planning a child creates no file, folder or lock.
+
+    The receipt of the plan shows the child's title.
+    """
     monkeypatch.setattr("resume_hooks.storage.locks.lock_descriptor", pytest.fail)
     monkeypatch.setattr(child_titles, "lock_descriptor", pytest.fail)
     before = {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")}

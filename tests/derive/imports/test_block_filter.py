@@ -43,7 +43,7 @@ def filter_one_block(block: object, role: str = "user") -> Record:
 
 
 def replacement_note(replaced_content: str) -> Record:
-    """Return the note that replaces a block with the content that ``replaced_content`` names."""
+    """Return the note that replaces a block. ``replaced_content`` says what the block contained."""
     return {"type": "text", "text": f"[{replaced_content} was left out]"}
 
 
@@ -171,7 +171,7 @@ def test_an_invalid_input_becomes_an_object(tool_input: object, expected: Record
     )
 
 
-def test_only_the_model_is_kept_as_the_caller_of_a_tool() -> None:
+def test_the_caller_of_a_tool_is_kept_only_if_it_is_the_model() -> None:
     """The field ``caller`` is kept only if it says that the model called the tool."""
     for caller in (
         {"type": "code_execution_20250825", "tool_id": "x"},

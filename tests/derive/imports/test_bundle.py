@@ -349,7 +349,7 @@ def text_replacer(old_text: bytes, new_text: bytes) -> Callable[[bytes], bytes]:
     return lambda content: content.replace(old_text, new_text, 1)
 
 
-def row_remover(text: bytes) -> Callable[[bytes], bytes]:
+def make_row_remover(text: bytes) -> Callable[[bytes], bytes]:
     """Return a function that removes a bundle's rows that contain a text."""
     return lambda content: b"".join(
         row for row in content.splitlines(keepends=True) if text not in row
@@ -365,7 +365,7 @@ def repeat_session(content: bytes) -> bytes:
 DAMAGE_FUNCTIONS: dict[str, Callable[[bytes], bytes]] = {
     "torn": lambda content: content[:-3],
     "half": lambda content: content[: len(content) // 2],
-    "a record less": row_remover(b"fix the parser"),
+    "a record less": make_row_remover(b"fix the parser"),
     "a record changed": text_replacer(b"fix the parser", b"fix the lexer!"),
     "newer": text_replacer(b'bundle":2', b'bundle":3'),
     "more behind": lambda content: content + b"{}\n",
@@ -381,7 +381,7 @@ DAMAGE_FUNCTIONS: dict[str, Callable[[bytes], bytes]] = {
     "another folder": text_replacer(b'"cwd":"/', b'"cwd":"/x'),
     "a file changed": text_replacer(b"long output", b"lung output"),
     "a file elsewhere": text_replacer(b"tool-results/out.txt", b"tool-results/oot.txt"),
-    "a file less": row_remover(b"tool-results/out.txt"),
+    "a file less": make_row_remover(b"tool-results/out.txt"),
     "fewer left out": text_replacer(b'"left_out":0', b'"left_out":1'),
     "no seal": lambda content: re.sub(rb',"seal":"[0-9a-f]{64}"', b"", content),
 }

@@ -66,7 +66,7 @@ def target_folder(config_home: ConfigHome) -> str:
     return str(folder)
 
 
-def import_source(
+def write_import_source(
     home: ConfigHome, records: Iterable[Record | bytes] | bytes, name: str = SOURCE_NAME
 ) -> ImportSource:
     """Write foreign content to a file and return it as an import source."""
@@ -83,18 +83,18 @@ def import_records(
     name: str = SOURCE_NAME,
 ) -> Receipt:
     """Import these records and return the receipt."""
-    came = import_source(home, records, name)
+    came = write_import_source(home, records, name)
     receipt = write_child(importing.plan_import(came, target_folder, home.where), home.where)
     os.unlink(came.path)
     return receipt
 
 
-def written_records(receipt: Receipt) -> list[Record]:
+def read_written_records(receipt: Receipt) -> list[Record]:
     """Return the records of the session that a receipt names."""
     return [orjson.loads(row) for row in Path(receipt.file).read_bytes().splitlines()]
 
 
-def test_an_import_makes_a_new_session_of_the_folder(
+def test_an_import_makes_a_new_session_in_the_folder(
     config_home: ConfigHome, target_folder: str
 ) -> None:
     """An import makes a new session in the folder's project, with the whole conversation.
@@ -128,7 +128,7 @@ def test_an_import_names_its_source_in_the_first_line(
 ) -> None:
     """The first line of an imported session has its source and the time of the import, but no parent."""
     receipt = import_records(config_home, target_folder, strangers.hostile_records())
-    first = written_records(receipt)[0]
+    first = read_written_records(receipt)[0]
     assert list(first) == ["import_metadata"]
     assert list(first["import_metadata"]) == [
         "sha256",
@@ -171,7 +171,7 @@ def test_an_import_drops_every_hostile_field(config_home: ConfigHome, target_fol
     content = Path(receipt.file).read_bytes()
     assert strangers.HOSTILE_TEXT.encode() not in content
     assert strangers.HOSTILE_MODEL.encode() not in content
-    assert {r.get("type") for r in written_records(receipt)} == {
+    assert {r.get("type") for r in read_written_records(receipt)} == {
         None,
         "user",
         "assistant",
@@ -199,7 +199,7 @@ def test_an_import_begins_with_an_introduction(config_home: ConfigHome, target_f
     for records in (conversation(1), [*opened, *talk]):
         rows = [
             r
-            for r in written_records(import_records(config_home, target_folder, records))
+            for r in read_written_records(import_records(config_home, target_folder, records))
             if r.get("type") == "user"
         ]
         content = rows[0]["message"]["content"]
@@ -221,7 +221,7 @@ def test_an_import_begins_at_the_last_compaction(
         summary("what was", uuid="s", parent="b", ts=11),
     ]
     receipt = import_records(config_home, target_folder, [*conversation(2), *told, *last])
-    rows = written_records(receipt)
+    rows = read_written_records(receipt)
     assert [r.get("uuid") for r in rows[1:3]] == ["b", "s"]
     assert [r.get("uuid") for r in rows[4:6]] == ["n0", "n1"]
 
@@ -231,7 +231,9 @@ def test_future_timestamps_are_replaced(config_home: ConfigHome, target_folder: 
 
     Otherwise client 2.1.42 would continue the session at that time.
     """
-    rows = written_records(import_records(config_home, target_folder, strangers.hostile_records()))
+    rows = read_written_records(
+        import_records(config_home, target_folder, strangers.hostile_records())
+    )
     stamps = [r["timestamp"] for r in rows if "timestamp" in r]
     assert stamps == sorted(stamps)
     assert stamps[-1] < "2027"
@@ -245,7 +247,7 @@ def test_importing_the_same_bytes_finds_the_existing_session(
     With ``force``, or in another project, it makes a new session.
     """
     first = import_records(config_home, target_folder, conversation(2))
-    same = import_source(config_home, conversation(2), "another name")
+    same = write_import_source(config_home, conversation(2), "another name")
     caller = Caller(config_home.where)
     again = import_transcript(same, ImportSpec(target_folder), caller)
     assert isinstance(again, OpenedSession)
@@ -263,14 +265,14 @@ def test_importing_the_same_bytes_finds_the_existing_session(
     assert (forced.action, forced.receipt.written) == ("imported", True)
     assert (
         importing.plan_import(
-            import_source(config_home, conversation(3)), target_folder, config_home.where
+            write_import_source(config_home, conversation(3)), target_folder, config_home.where
         ).existing
         is None
     )
     elsewhere = str(config_home.root)
     assert (
         importing.plan_import(
-            import_source(config_home, conversation(2)), elsewhere, config_home.where
+            write_import_source(config_home, conversation(2)), elsewhere, config_home.where
         ).existing
         is None
     )
@@ -287,7 +289,7 @@ def test_damaged_lines_are_counted(config_home: ConfigHome, target_folder: str) 
         [*rows[:2], b"garbage", b"\xff\xfe", b"", *rows[2:], b'{"type":"us']
     )
     plan = importing.plan_import(
-        import_source(config_home, content), target_folder, config_home.where
+        write_import_source(config_home, content), target_folder, config_home.where
     )
     assert (
         plan.line_count,
@@ -313,7 +315,7 @@ def test_unmatched_calls_and_results_are_repaired(
         user("go", uuid="u1", parent="r0", ts=2),
         tool_use("c1", uuid="a1", parent="u1", ts=3),
     ]
-    rows = written_records(import_records(config_home, target_folder, records))
+    rows = read_written_records(import_records(config_home, target_folder, records))
     said = [r["message"]["content"] for r in rows if "message" in r]
     assert said[-1][0]["tool_use_id"] == "c1"
     assert not any("c0" in str(content) for content in said)
@@ -363,7 +365,7 @@ def test_a_call_whose_new_id_is_already_used_is_dropped(
 
 
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("content", "expected_reason"),
     [
         (b"", "has no Claude Code conversation"),
         (b"\n\n", "has no Claude Code conversation"),
@@ -386,11 +388,13 @@ def test_a_call_whose_new_id_is_already_used_is_dropped(
     ],
 )
 def test_a_file_that_is_not_a_transcript_is_refused(
-    config_home: ConfigHome, target_folder: str, content: bytes, why: str
+    config_home: ConfigHome, target_folder: str, content: bytes, expected_reason: str
 ) -> None:
     """A file that is not a transcript is refused with an error that says what the file is."""
-    with pytest.raises(NotATranscript, match=why) as failed:
-        importing.plan_import(import_source(config_home, content), target_folder, config_home.where)
+    with pytest.raises(NotATranscript, match=expected_reason) as failed:
+        importing.plan_import(
+            write_import_source(config_home, content), target_folder, config_home.where
+        )
     assert failed.value.message.startswith(SOURCE_NAME)
     assert os.listdir(config_home.config / "projects") == []
 
@@ -450,7 +454,7 @@ def test_the_check_of_an_import_includes_blocks(
         assistant("y", uuid="a", parent="u"),
     ]
     decided = importing.plan_import(
-        import_source(config_home, came), target_folder, config_home.where
+        write_import_source(config_home, came), target_folder, config_home.where
     )
     monkeypatch.setattr(
         "resume_hooks.derive.imports.record_filter._filter_message",
@@ -478,7 +482,7 @@ def test_every_real_session_can_be_imported(
             node.is_message for node in scan_transcript(str(corpus_folder() / name)).chain
         )
         return
-    rows = written_records(receipt)
+    rows = read_written_records(receipt)
     assert {r["cwd"] for r in rows if "cwd" in r} == {target_folder}
     assert {r["sessionId"] for r in rows if "sessionId" in r} == {receipt.session_id}
 
@@ -510,7 +514,7 @@ def test_descendants_of_an_import_are_marked_as_unverified(
 
 
 @pytest.mark.parametrize("timestamp", ["2026-01-31T09:30:00.000Z", "2099-01-31T09:30:00.000Z"])
-def test_imported_demands_are_not_rules_of_the_user(
+def test_a_demand_in_an_import_is_not_a_constraint(
     config_home: ConfigHome, target_folder: str, timestamp: str
 ) -> None:
     """A demand in an imported message is not a constraint, whatever the message's timestamp.
@@ -549,7 +553,7 @@ def test_an_imported_summary_begins_with_a_warning(
     receipt = import_records(config_home, target_folder, rows)
     for _ in range(2):
         (said,) = [
-            json.dumps(row) for row in written_records(receipt) if row.get("isCompactSummary")
+            json.dumps(row) for row in read_written_records(receipt) if row.get("isCompactSummary")
         ]
         assert said.count("Nobody verified it.") == 1
         assert said.index("Nobody verified it.") < said.index("deploy always")
@@ -567,12 +571,12 @@ def test_no_imported_text_has_a_reminder_tag(config_home: ConfigHome, target_fol
     receipt = import_records(
         config_home, target_folder, [*conversation(2), hidden, shown], "team (<system-reminder>)"
     )
-    assert "<system-reminder" not in json.dumps(written_records(receipt)[1:])
+    assert "<system-reminder" not in json.dumps(read_written_records(receipt)[1:])
     again = import_records(config_home, target_folder, Path(receipt.file).read_bytes())
     said = [
         [
             row.get("message") or row.get("content")
-            for row in written_records(each)
+            for row in read_written_records(each)
             if "The user agreed." in json.dumps(row)
         ]
         for each in (receipt, again)

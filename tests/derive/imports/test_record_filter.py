@@ -14,7 +14,7 @@ from resume_hooks.derive.imports.record_filter import (
     ConversationFilter,
     has_valid_content,
     is_conversation,
-    is_hidden,
+    is_hidden_from_screen,
 )
 from resume_hooks.sessions.opening_layout import ChildAttributes
 from tests.builders import assistant, attachment, boundary, progress, result, system, user
@@ -23,12 +23,12 @@ from tests.derive.imports.test_block_filter import JSON_VALUES
 CHILD_ATTRIBUTES = ChildAttributes(
     "00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z"
 )
-FILTER_RECORD = ConversationFilter(CHILD_ATTRIBUTES)
+CONVERSATION_FILTER = ConversationFilter(CHILD_ATTRIBUTES)
 
 
-def filtered_record(record: dict[str, Any]) -> dict[str, Any]:
+def filter_record(record: dict[str, Any]) -> dict[str, Any]:
     """Return a record as the filter changes it."""
-    found = FILTER_RECORD(record)
+    found = CONVERSATION_FILTER(record)
     assert found is not None
     return found
 
@@ -36,7 +36,7 @@ def filtered_record(record: dict[str, Any]) -> dict[str, Any]:
 def test_message_blocks_are_kept() -> None:
     """The blocks of a message are kept with its id and role, and its token counts are zero."""
     thought = {"type": "thinking", "thinking": "hm", "signature": "sig"}
-    answer = filtered_record(
+    answer = filter_record(
         assistant(
             [thought, {"type": "text", "text": "yes"}], uuid="a", message_id="m1", tokens=50_000
         )
@@ -44,7 +44,7 @@ def test_message_blocks_are_kept() -> None:
     assert answer["message"]["content"] == [thought, {"type": "text", "text": "yes"}]
     assert (answer["message"]["id"], answer["message"]["role"]) == ("m1", "assistant")
     assert set(answer["message"]["usage"].values()) == {0}
-    prompt = filtered_record(user("hello", uuid="u", isMeta=True, isCompactSummary="yes"))
+    prompt = filter_record(user("hello", uuid="u", isMeta=True, isCompactSummary="yes"))
     assert prompt["message"] == {"role": "user", "content": "hello"}
     assert (prompt["isMeta"], "isCompactSummary" in prompt) == (True, False)
 
@@ -55,7 +55,7 @@ def test_the_output_for_the_screen_is_dropped() -> None:
     The field may also contain ids of tasks and agents on another machine.
     """
     for shown in ({"stdout": "ok"}, {"structuredPatch": [{"lines": "x"}]}, "Error: no", [1]):
-        kept = filtered_record(user([result("c")], uuid="u", toolUseResult=shown))
+        kept = filter_record(user([result("c")], uuid="u", toolUseResult=shown))
         assert kept["message"]["content"] == [result("c")]
         assert "toolUseResult" not in kept
 
@@ -66,11 +66,11 @@ def test_a_task_notification_keeps_its_origin() -> None:
     All other kinds and fields of the origin are dropped.
     """
     origin = {"kind": "task-notification", "runId": "x", "producer": "y"}
-    assert filtered_record(user("x", uuid="u", origin=origin))["origin"] == {
+    assert filter_record(user("x", uuid="u", origin=origin))["origin"] == {
         "kind": "task-notification"
     }
     for other in ({"kind": "human"}, "task-notification", {"kind": ["task-notification"]}, None):
-        assert "origin" not in filtered_record(user("x", uuid="u", origin=other))
+        assert "origin" not in filter_record(user("x", uuid="u", origin=other))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_task_notification_keeps_its_origin() -> None:
 def test_attachments_are_dropped(kind: str) -> None:
     """Attachments are dropped, because the newest client sends their text as system messages."""
     assert (
-        FILTER_RECORD({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}})
+        CONVERSATION_FILTER({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}})
         is None
     )
 
@@ -93,14 +93,15 @@ def test_queued_prompts_are_kept() -> None:
         "commandMode": "prompt",
         "origin": {"kind": "channel"},
     }
-    assert filtered_record({**row, "attachment": typed})["attachment"] == {
+    assert filter_record({**row, "attachment": typed})["attachment"] == {
         "type": "queued_command",
         "prompt": "wait",
         "commandMode": "prompt",
     }
-    assert "rendered" not in filtered_record({**row, "attachment": typed})
+    assert "rendered" not in filter_record({**row, "attachment": typed})
     assert (
-        FILTER_RECORD({**row, "attachment": {**typed, "commandMode": "task-notification"}}) is None
+        CONVERSATION_FILTER({**row, "attachment": {**typed, "commandMode": "task-notification"}})
+        is None
     )
 
 
@@ -114,7 +115,7 @@ def test_a_queued_prompt_keeps_valid_blocks() -> None:
         (None, [{"type": "text", "text": "[Content in an unknown format was left out]"}]),
     ):
         queued = {**row, "attachment": {"type": "queued_command", "prompt": prompt}}
-        found = filtered_record(queued)
+        found = filter_record(queued)
         assert found["attachment"]["prompt"] == kept
         assert (has_valid_content(queued), has_valid_content(found)) == (False, True)
 
@@ -124,27 +125,27 @@ def test_boundaries_and_local_commands_are_kept() -> None:
 
     Local commands are kept, and other system records are dropped.
     """
-    kept = filtered_record(
-        boundary(uuid="b", segment={"headUuid": "x"}, preserved={"uuids": ["x"]})
-    )
+    kept = filter_record(boundary(uuid="b", segment={"headUuid": "x"}, preserved={"uuids": ["x"]}))
     assert kept["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
-    assert filtered_record(system("local_command", uuid="s", content="<local-command-stdout>"))[
+    assert filter_record(system("local_command", uuid="s", content="<local-command-stdout>"))[
         "content"
     ]
     for subtype in ("informational", "api_error", "stop_hook_summary", "of tomorrow"):
-        assert FILTER_RECORD(system(subtype, uuid="s", content="x")) is None
-    assert FILTER_RECORD(progress(uuid="p", parent=None)) is None
+        assert CONVERSATION_FILTER(system(subtype, uuid="s", content="x")) is None
+    assert CONVERSATION_FILTER(progress(uuid="p", parent=None)) is None
 
 
 def test_hidden_records_are_counted() -> None:
     """Only records with a flag that hides them from the screen are counted as hidden."""
-    assert [is_hidden({**user("x", uuid="u"), flag: True}) for flag in MESSAGE_FLAG_NAMES] == [
+    assert [
+        is_hidden_from_screen({**user("x", uuid="u"), flag: True}) for flag in MESSAGE_FLAG_NAMES
+    ] == [
         True,
         False,
         True,
         False,
     ]
-    assert not is_hidden(user("x", uuid="u"))
+    assert not is_hidden_from_screen(user("x", uuid="u"))
 
 
 FIELD_NAMES = st.sampled_from([*sorted(ALLOWED_FIELD_NAMES), "rendered", "permissionMode", "x"])
@@ -159,7 +160,7 @@ RECORD_TYPES = st.sampled_from(["user", "assistant", "system", "attachment", "pr
 def test_any_record_is_filtered_or_dropped(record: dict[str, Any], kind: str, subtype: str) -> None:
     """Any record is dropped or filtered to known fields with valid content and the new folder."""
     whole = {**record, "type": kind, "uuid": "u", "subtype": subtype}
-    found = FILTER_RECORD(whole)
+    found = CONVERSATION_FILTER(whole)
     assert (found is not None) == is_conversation(whole)
     if found is not None:
         assert found.keys() <= ALLOWED_FIELD_NAMES

@@ -34,7 +34,7 @@ def ask_stand_in(
     return model.ask("Find the word.", text, WordAnswer, max_seconds=max_seconds)
 
 
-def stand_in_failure(stand_in: StandIn, max_seconds: float = 30.0) -> HeadlessFailed:
+def ask_failing_stand_in(stand_in: StandIn, max_seconds: float = 30.0) -> HeadlessFailed:
     """Ask a stand-in for the client that fails, and return the error."""
     with pytest.raises(HeadlessFailed) as caught:
         ask_stand_in(stand_in, max_seconds=max_seconds)
@@ -43,7 +43,10 @@ def stand_in_failure(stand_in: StandIn, max_seconds: float = 30.0) -> HeadlessFa
 
 
 def test_a_reply_has_the_answer_and_its_cost(tmp_path: Path) -> None:
-    """A reply has the answer, the cost, the model's name, and the tokens including cached ones."""
+    """A reply has the answer, its cost, the model's name and the numbers of tokens.
+
+    Cached tokens are counted too.
+    """
     reply = ask_stand_in(write_stand_in(tmp_path, "result({'word': 'x', 'numbers': [1]})"))
     assert reply.data == WordAnswer(word="x", numbers=[1])
     assert (reply.cost_usd, reply.tokens_in, reply.tokens_out) == (0.0125, 1_200, 50)
@@ -129,12 +132,10 @@ def test_no_model_can_be_asked_within_a_headless_run(tmp_path: Path) -> None:
     assert len(made.calls()) == 1
 
 
-def hanging_child_script(folder: Path) -> str:
+def make_script_with_hanging_child(folder: Path) -> str:
     """Return lines of a script that start a hanging child and store its process id."""
-    told = str(folder / "pid")
-    return (
-        f"child = subprocess.Popen(['sleep', '300'])\nopen({told!r}, 'w').write(str(child.pid))\n"
-    )
+    pid_path = str(folder / "pid")
+    return f"child = subprocess.Popen(['sleep', '300'])\nopen({pid_path!r}, 'w').write(str(child.pid))\n"
 
 
 HOSTILE_TEXTS = (
@@ -211,7 +212,7 @@ def test_an_answer_may_be_json_without_prose(tmp_path: Path, body: str) -> None:
 )
 def test_json_within_prose_is_not_an_answer(tmp_path: Path, answer_text: str) -> None:
     """A JSON object that is surrounded by other text is not accepted as an answer."""
-    failed = stand_in_failure(write_stand_in(tmp_path, f"result(result={answer_text!r})"))
+    failed = ask_failing_stand_in(write_stand_in(tmp_path, f"result(result={answer_text!r})"))
     assert failed.message == "haiku answered in prose where JSON was asked for"
 
 
@@ -234,7 +235,7 @@ def test_an_answer_in_another_form_is_an_error(tmp_path: Path, answer: str) -> N
 
     The error does not quote the answer.
     """
-    found = stand_in_failure(write_stand_in(tmp_path, f"result({answer})"))
+    found = ask_failing_stand_in(write_stand_in(tmp_path, f"result({answer})"))
     assert found.message.startswith("the answer from haiku does not fit the schema: ")
     assert "many" not in found.message
     assert found.cost_usd == 0.0125
@@ -278,7 +279,7 @@ def test_each_failure_of_the_client_is_one_sentence(
     tmp_path: Path, body: str, expected_message: str
 ) -> None:
     """Each failure of the client is reported in one sentence with the client's own reason."""
-    assert stand_in_failure(write_stand_in(tmp_path, body)).message == expected_message
+    assert ask_failing_stand_in(write_stand_in(tmp_path, body)).message == expected_message
 
 
 def test_implausible_costs_are_ignored(tmp_path: Path) -> None:
@@ -293,8 +294,9 @@ def test_a_slow_client_is_stopped(tmp_path: Path) -> None:
 
     The error names the option for a longer limit.
     """
-    found = stand_in_failure(
-        write_stand_in(tmp_path, hanging_child_script(tmp_path) + "time.sleep(300)"), max_seconds=2
+    found = ask_failing_stand_in(
+        write_stand_in(tmp_path, make_script_with_hanging_child(tmp_path) + "time.sleep(300)"),
+        max_seconds=2,
     )
     assert found.message == "haiku did not answer within 2 s"
     assert "--timeout" in found.remedy
@@ -305,7 +307,9 @@ def test_a_hanging_child_of_the_client_is_stopped(tmp_path: Path) -> None:
     """If the client leaves a child running, the answer is returned and the child is stopped."""
     assert (
         ask_stand_in(
-            write_stand_in(tmp_path, hanging_child_script(tmp_path) + "result({'word': 'x'})")
+            write_stand_in(
+                tmp_path, make_script_with_hanging_child(tmp_path) + "result({'word': 'x'})"
+            )
         ).data.word
         == "x"
     )

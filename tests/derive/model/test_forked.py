@@ -66,7 +66,7 @@ def test_an_answer_may_be_surrounded_by_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "expected_reason"),
     [
         ("", "answered in prose"),
         ("I would rather not.", "answered in prose"),
@@ -82,16 +82,16 @@ def test_an_answer_may_be_surrounded_by_text(text: str) -> None:
         ("x" * 5_000_000, "answered in prose"),
     ],
 )
-def test_an_invalid_answer_is_an_error(text: str, why: str) -> None:
+def test_an_invalid_answer_is_an_error(text: str, expected_reason: str) -> None:
     """An invalid answer raises a short error with the reason and the model's name."""
-    with pytest.raises(HeadlessFailed, match=why) as failed:
+    with pytest.raises(HeadlessFailed, match=expected_reason) as failed:
         answer_word(text)
     assert MODEL_NAME in failed.value.message
     assert len(failed.value.message) < 300
 
 
 @pytest.mark.parametrize(
-    ("fields", "why"),
+    ("fields", "expected_reason"),
     [
         (
             {"isAnswered": False, "reason": "nothing-to-fork"},
@@ -109,12 +109,14 @@ def test_an_invalid_answer_is_an_error(text: str, why: str) -> None:
         ({"isAnswered": "yes", "text": '{"word": "a"}'}, "gave no answer"),
     ],
 )
-def test_a_refusal_is_reported_on_one_short_line(fields: dict[str, Any], why: str) -> None:
+def test_a_refusal_is_reported_on_one_short_line(
+    fields: dict[str, Any], expected_reason: str
+) -> None:
     """A refusal is reported on one short line, with the client's or the module's reason."""
     model = parse_answer(**fields)
     assert model.was_asked
     assert model.has_timed_out == (fields.get("reason") == "late")
-    with pytest.raises(HeadlessFailed, match=why) as failed:
+    with pytest.raises(HeadlessFailed, match=expected_reason) as failed:
         model.ask("", "", WordAnswer, max_seconds=1)
     assert failed.value.message.isprintable()
     assert len(failed.value.message) < 300

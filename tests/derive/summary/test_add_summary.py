@@ -62,7 +62,7 @@ def roll_over(
     return outcome, model
 
 
-def file_records(path: str) -> list[dict[str, Any]]:
+def read_file_records(path: str) -> list[dict[str, Any]]:
     """Return the records in a file."""
     return [json.loads(row) for row in Path(path).read_bytes().splitlines()]
 
@@ -81,7 +81,7 @@ def test_a_rollover_adds_the_summary_to_the_child(config_home: ConfigHome, paren
     """
     before = parent.read_bytes()
     outcome, _ = roll_over(config_home, parent, focus="focus on tabs")
-    first, _, opening, _, card, *_ = file_records(outcome.receipt.file)
+    first, _, opening, _, card, *_ = read_file_records(outcome.receipt.file)
     text = opening["message"]["content"]
     assert first["continue_metadata"]["summary_included"] is True
     assert (
@@ -106,11 +106,11 @@ def test_adding_a_summary_keeps_the_childs_ids(config_home: ConfigHome, parent: 
     """Adding a summary changes neither the child's id and title nor the ids of its records."""
     begun = summaries.plan_rollover(locate.session_file(str(parent)), config_home.where)
     written = summaries.write_rollover(begun, config_home.where)
-    before = file_records(written.file)
+    before = read_file_records(written.file)
     assert before[0]["continue_metadata"]["summary_included"] is False
     calls = ModelCalls(ScriptedModel(), 60, lambda _n, _c: None)
     done = summaries.add_summary(begun, written, calls, config_home.where).receipt
-    after = file_records(done.file)
+    after = read_file_records(done.file)
     assert (done.session_id, done.title, done.file) == (
         written.session_id,
         written.title,
@@ -132,7 +132,7 @@ def test_a_failed_summary_leaves_the_child_unchanged(
     The reason and the cost are reported.
     """
     outcome, _ = roll_over(config_home, parent, answer)
-    first, _, opening, *_ = file_records(outcome.receipt.file)
+    first, _, opening, *_ = read_file_records(outcome.receipt.file)
     assert first["continue_metadata"]["summary_included"] is False
     assert "summary by" not in opening["message"]["content"]
     assert "\n\ndigest of" in opening["message"]["content"]
@@ -142,7 +142,7 @@ def test_a_failed_summary_leaves_the_child_unchanged(
 
 
 def answer_after_change(parent: Path, change_child: Callable[[Path], None]) -> ScriptedAnswer:
-    """Return an answer of the model. Before the model gives it, the child's file is changed."""
+    """Return an answer for a ``ScriptedModel`` that changes the child's file before the model gives it."""
 
     def change_child_and_answer() -> dict[str, Any]:
         (child,) = (path for path in parent.parent.iterdir() if path != parent)
@@ -165,7 +165,7 @@ def test_a_continued_child_gets_no_summary(config_home: ConfigHome, parent: Path
                     user(
                         "hello",
                         uuid="x",
-                        parent=file_records(str(child))[CARD_LINE_NUMBER]["uuid"],
+                        parent=read_file_records(str(child))[CARD_LINE_NUMBER]["uuid"],
                         ts=9e8,
                     )
                 )
@@ -174,7 +174,7 @@ def test_a_continued_child_gets_no_summary(config_home: ConfigHome, parent: Path
 
     outcome, _ = roll_over(config_home, parent, answer_after_change(parent, continue_child))
     assert "the new session was continued in the meantime" in outcome.failure_reason
-    assert file_records(outcome.receipt.file)[-1]["message"]["content"] == "hello"
+    assert read_file_records(outcome.receipt.file)[-1]["message"]["content"] == "hello"
     assert other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
 
 
@@ -198,7 +198,7 @@ def test_adding_a_summary_killed_at_any_step_leaves_a_whole_child(
     for _ in kill_before_each_change(prepare_rewrite):
         outcomes.append(child.read_bytes() != digest)
         assert (
-            file_records(str(child))[0]["continue_metadata"].get("summary_included", False)
+            read_file_records(str(child))[0]["continue_metadata"].get("summary_included", False)
             == outcomes[-1]
         )
     assert outcomes == sorted(outcomes)
@@ -267,7 +267,7 @@ def test_a_summary_may_refer_to_records_in_the_digest(
     )
     assert (
         "  - It. (:0)\n"
-        in file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
+        in read_file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
     )
 
 
@@ -292,7 +292,7 @@ def test_each_sentence_of_a_summary_is_checked(config_home: ConfigHome) -> None:
     outcome, _ = roll_over(
         config_home, parent, {"goal": "Tabs in `src/parser.py`", "state": "Done.", "done": points}
     )
-    text = file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
+    text = read_file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
     assert "goal: Tabs in `src/parser.py` (:0)\nwhere the work stands: Done.\n" in text
     assert (
         "  - Mended `parse_line`. (:1) TabStopper is gone. (:0) [not in the transcript: TabStopper]\n"
@@ -312,7 +312,7 @@ def test_an_ancestors_records_count_as_evidence(config_home: ConfigHome, parent:
             user(
                 "go on",
                 uuid="x",
-                parent=file_records(str(child))[CARD_LINE_NUMBER]["uuid"],
+                parent=read_file_records(str(child))[CARD_LINE_NUMBER]["uuid"],
                 ts=9e8,
                 session_id=child.stem,
             )
@@ -329,7 +329,7 @@ def test_an_ancestors_records_count_as_evidence(config_home: ConfigHome, parent:
     with parent.open("ab") as stream:
         stream.write(line(assistant("this is answer 3", uuid="z", parent="r3", ts=50)) + b"\n")
     outcome, _ = roll_over(config_home, child, said)
-    text = file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
+    text = read_file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
     assert '  - The assistant said "this is answer 3". (11111111:5)\n' in text
     assert "  - `scripted` wrote it. [not in the transcript: scripted]\n" in text
 
@@ -340,7 +340,7 @@ def test_a_checked_sentence_shows_no_secret(config_home: ConfigHome, parent: Pat
     outcome, _ = roll_over(
         config_home, parent, {**MINIMAL_SUMMARY, "facts": [{"text": f"The token is {secret}."}]}
     )
-    text = file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
+    text = read_file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
     assert secret[:12] not in text
     assert "not in the transcript" in text
 

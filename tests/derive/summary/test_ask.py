@@ -25,7 +25,7 @@ THREE_PART_MATERIAL = SummaryMaterial(
 )
 
 
-def summarise(
+def summarize(
     model: ScriptedModel, material: SummaryMaterial, focus: str = "", max_seconds: float = 100.0
 ) -> tuple[Summary, list[str]]:
     """Return the summary and the reported progress."""
@@ -40,9 +40,9 @@ def summarise(
 
 
 def test_a_small_session_needs_one_call() -> None:
-    """A small session is summarised in one call with its records and the digest."""
+    """A small session is summarized in one call with its records and the digest."""
     model = ScriptedModel()
-    found, told = summarise(model, ONE_PART_MATERIAL)
+    found, told = summarize(model, ONE_PART_MATERIAL)
     (call,) = model.calls
     assert found == Summary.model_validate(MINIMAL_SUMMARY)
     assert call.text == "ONLY PART\n\nTHE DIGEST"
@@ -50,8 +50,8 @@ def test_a_small_session_needs_one_call() -> None:
     assert told == ["1/1"]
 
 
-def test_a_long_session_is_summarised_in_parts() -> None:
-    """A long session is summarised in parts. The last call gets the notes on all parts and the digest.
+def test_a_long_session_is_summarized_in_parts() -> None:
+    """A long session is summarized in parts. The last call gets the notes on all parts and the digest.
 
     References in a part's notes to records of that part are kept.
     """
@@ -60,7 +60,7 @@ def test_a_long_session_is_summarised_in_parts() -> None:
         for n in (1, 2, 3)
     ]
     model = ScriptedModel([*answers, MINIMAL_SUMMARY])
-    found, told = summarise(model, THREE_PART_MATERIAL)
+    found, told = summarize(model, THREE_PART_MATERIAL)
     assert [call.text for call in model.calls[:3]] == ["PART 1", "PART 2", "PART 3"]
     assert "part 2 of 3" in model.calls[1].instructions
     last = model.calls[3].text
@@ -74,7 +74,7 @@ def test_a_long_session_is_summarised_in_parts() -> None:
 def test_the_users_focus_is_in_the_instructions() -> None:
     """The user's focus is in the instructions of every call and never in the material."""
     model = ScriptedModel()
-    summarise(model, THREE_PART_MATERIAL, "focus on auth")
+    summarize(model, THREE_PART_MATERIAL, "focus on auth")
     assert all(
         call.instructions.endswith(f"{FOCUS_INTRODUCTION}\nfocus on auth") for call in model.calls
     )
@@ -84,18 +84,18 @@ def test_the_users_focus_is_in_the_instructions() -> None:
 def test_one_failed_part_fails_the_summary() -> None:
     """If one part fails, the summary fails."""
     with pytest.raises(HeadlessFailed, match="broke"):
-        summarise(ScriptedModel([MINIMAL_SUMMARY, HeadlessFailed("it broke")]), THREE_PART_MATERIAL)
+        summarize(ScriptedModel([MINIMAL_SUMMARY, HeadlessFailed("it broke")]), THREE_PART_MATERIAL)
 
 
 def test_the_time_limit_covers_all_calls() -> None:
     """The time limit applies to all calls together, so no call begins after the time is up."""
     model = ScriptedModel()
     with pytest.raises(HeadlessFailed, match="it took more than 0 s: 0 of 1 call answered"):
-        summarise(model, ONE_PART_MATERIAL, max_seconds=0)
+        summarize(model, ONE_PART_MATERIAL, max_seconds=0)
     assert model.calls == []
 
 
 def test_no_model_is_asked_about_a_session_without_material() -> None:
     """A session without material raises an error and asks no model."""
     with pytest.raises(HeadlessFailed, match="nothing to summarize"):
-        summarise(ScriptedModel(), SummaryMaterial(SESSION, 0, ()))
+        summarize(ScriptedModel(), SummaryMaterial(SESSION, 0, ()))

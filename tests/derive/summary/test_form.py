@@ -1,4 +1,4 @@
-"""Tests of a summary as text, in which a model's fields can't add lines of their own."""
+"""Tests of formatting a summary as text, in which no field from a model can add lines of its own."""
 
 from __future__ import annotations
 

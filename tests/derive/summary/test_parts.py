@@ -166,5 +166,5 @@ def test_parts_of_real_sessions_keep_to_their_limit(config_home: ConfigHome, pat
 
 
 def test_the_corpus_exists() -> None:
-    """The corpus of real transcripts exists, so the test above has something to test."""
+    """The corpus of real transcripts exists, so the tests with real sessions have something to test."""
     require_for_test("the transcript corpus", corpus_sessions(), "set RESUME_HOOKS_CORPUS")

@@ -121,7 +121,7 @@ class TranscriptMaker:
             else {**builders.call(call), "input": given}
         )
 
-    def result_block(self, call: str) -> Record:
+    def result_block(self, call_id: str) -> Record:
         """Return a result of the call with some content."""
         content = self.pick("text", "text", "blocks", "image", "none")
         made: Any = {
@@ -133,9 +133,9 @@ class TranscriptMaker:
             "image": [IMAGE, {"type": "text", "text": "seen"}],
             "none": None,
         }[content]
-        return builders.result(call, made, is_error=self.pick(False, False, True))
+        return builders.result(call_id, made, is_error=self.pick(False, False, True))
 
-    def new_call(self) -> str:
+    def make_call_id(self) -> str:
         """Return an unused id for a call."""
         return f"toolu_{self.count}_{len(self.calls)}"
 
@@ -158,7 +158,7 @@ def _add_thinking(make: TranscriptMaker) -> None:
 
 
 def _add_tool_call(make: TranscriptMaker) -> None:
-    call = make.new_call()
+    call = make.make_call_id()
     make.answer([make.call_block(call)])
     make.user(
         [make.result_block(call)], toolUseResult=make.pick({"stdout": "screen " * 40}, "text", None)
@@ -173,7 +173,7 @@ def _add_parallel_calls(make: TranscriptMaker) -> None:
     message_id, rows = f"msg_p{make.count}", []
     interleaved = make.pick(True, False)
     for _ in range(3):
-        call = make.new_call()
+        call = make.make_call_id()
         above = make.answer([make.call_block(call)], message_id)
         rows.append((call, above))
         if interleaved:
@@ -184,7 +184,7 @@ def _add_parallel_calls(make: TranscriptMaker) -> None:
 
 def _add_calls_in_one_record(make: TranscriptMaker) -> None:
     """Add two calls in one record and their results in another. Each record begins with a blank text."""
-    calls = [make.new_call(), make.new_call() + "b"]
+    calls = [make.make_call_id(), make.make_call_id() + "b"]
     blocks = [make.call_block(call) for call in calls]
     repeated = blocks[: make.pick(0, 0, 1)]
     make.answer([{"type": "text", "text": ""}, *blocks, *repeated])
@@ -205,7 +205,7 @@ def _add_side_records(make: TranscriptMaker) -> None:
 
 def _add_broken_pair(make: TranscriptMaker) -> None:
     trouble = make.pick("orphan", "unanswered", "repeated", "late", "early", "nameless")
-    call = make.calls[-1] if make.calls and trouble == "repeated" else make.new_call()
+    call = make.calls[-1] if make.calls and trouble == "repeated" else make.make_call_id()
     if trouble == "early":
         make.user([make.result_block(call)])
     if trouble != "orphan":

@@ -27,18 +27,18 @@ class Chain:
     def __init__(self) -> None:
         self.rows: list[Record] = []
 
-    def _next_fields(self) -> dict[str, Any]:
+    def _make_next_fields(self) -> dict[str, Any]:
         number = len(self.rows)
         return {"uuid": f"c{number}", "parent": f"c{number - 1}" if number else None, "ts": number}
 
     def ask(self, content: str | list[Record] = "question", **record_fields: Any) -> Chain:
         """Append a prompt."""
-        self.rows.append(builders.user(content, **self._next_fields(), **record_fields))
+        self.rows.append(builders.user(content, **self._make_next_fields(), **record_fields))
         return self
 
     def answer(self, content: str | list[Record] = "done", **record_fields: Any) -> Chain:
         """Append an answer of the model."""
-        self.rows.append(builders.assistant(content, **self._next_fields(), **record_fields))
+        self.rows.append(builders.assistant(content, **self._make_next_fields(), **record_fields))
         return self
 
     def call(self, call_id: str, tool: str = "Read", /, **tool_input: Any) -> Chain:
@@ -49,7 +49,7 @@ class Chain:
         """Append a result without its call. ``block_fields`` has additional fields of the result block."""
         self.rows.append(
             builders.user(
-                [builders.result(call_id, content, **block_fields)], **self._next_fields()
+                [builders.result(call_id, content, **block_fields)], **self._make_next_fields()
             )
         )
         return self
@@ -71,7 +71,9 @@ class Chain:
     def attach(self, **fields: Any) -> Chain:
         """Append an attachment."""
         self.rows.append(
-            builders.chain_record("attachment", session_id=SESSION, **self._next_fields(), **fields)
+            builders.chain_record(
+                "attachment", session_id=SESSION, **self._make_next_fields(), **fields
+            )
         )
         return self
 
@@ -95,10 +97,10 @@ def scan_file(path: Path) -> SessionScan:
     return plan.scan_session(session_file(str(path)))
 
 
-def chain_rewrite(decided: TrimPlan) -> ChainRewrite:
+def get_chain_rewrite(plan: TrimPlan) -> ChainRewrite:
     """Return the rewritten chain of a planned child."""
-    assert isinstance(decided.body, ChainRewrite)
-    return decided.body
+    assert isinstance(plan.body, ChainRewrite)
+    return plan.body
 
 
 def plan_trim_of_file(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:
@@ -117,7 +119,7 @@ def trim_file(home: ConfigHome, path: Path, **options: Any) -> Path:
     return Path(decided.draft.path)
 
 
-def file_records(path: Path) -> list[Record]:
+def read_file_records(path: Path) -> list[Record]:
     """Return the records of a file."""
     with path.open("rb") as stream:
         return [
@@ -125,13 +127,13 @@ def file_records(path: Path) -> list[Record]:
         ]
 
 
-def records_by_uuid(path: Path) -> dict[str, Record]:
+def read_records_by_uuid(path: Path) -> dict[str, Record]:
     """Return those records of a file that have a uuid, by their uuids."""
-    return {row["uuid"]: row for row in file_records(path) if "uuid" in row}
+    return {row["uuid"]: row for row in read_file_records(path) if "uuid" in row}
 
 
-def value_at(row: Any, address: tuple[str | int, ...]) -> Any:
-    """Return the value in a record to which ``address``, a path of keys and indexes, leads."""
+def get_value_at(row: Any, address: tuple[str | int, ...]) -> Any:
+    """Return the value at an address in a record. The address is a path of keys and indexes."""
     for key in address:
         row = row[key]
     return row

@@ -17,7 +17,7 @@ from resume_hooks.transcripts.records import list_blocks
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import ConfigHome
 from tests.corpus import RealSession
-from tests.derive.trim.sessions import chain_rewrite
+from tests.derive.trim.sessions import get_chain_rewrite
 from tests.needs import corpus, corpus_sessions
 
 OPTIONS_BY_NAME = {
@@ -60,7 +60,9 @@ def assert_child_is_trimmed(home: ConfigHome, scanned: SessionScan, options: Opt
     decided = plan.plan_trim(scanned, home.where, options, output_dir=str(home.project()))
     write_child(decided, home.where)
     child = scan_transcript(decided.draft.path)
-    stubs = Counter(("result", call) for call in chain_rewrite(decided).linear_chain.open_call_ids)
+    stubs = Counter(
+        ("result", call) for call in get_chain_rewrite(decided).linear_chain.open_call_ids
+    )
     assert sent_calls(child) == sent_calls(scanned.transcript) + stubs
     assert thinking_blocks(child) <= thinking_blocks(scanned.transcript)
     again = plan.plan_trim(plan.scan_session(session_file(decided.draft.path)), home.where, options)
@@ -85,6 +87,6 @@ def test_a_real_session_is_trimmed_at_three_settings(
 
 
 def test_the_corpus_has_sessions() -> None:
-    """The corpus has more than 70 sessions, so the test above has something to test."""
+    """The corpus has more than 70 sessions, so the tests with real sessions have something to test."""
     corpus()
     assert len(corpus_sessions()) > 70

@@ -49,7 +49,7 @@ def plan_in_new_home(home: ConfigHome) -> TrimPlan:
     return plan_trim_of_file(home, path)
 
 
-def files_after_attempt(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
+def describe_files_after_attempt(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
     """Return the sizes and names of the files that are left after an attempt to write a child."""
     child, history = (
         Path(decided.draft.path),
@@ -82,10 +82,10 @@ def test_a_trim_killed_at_any_step_leaves_a_whole_child_or_none(config_home: Con
 
     killed = []
     for was_killed in kill_before_each_change(prepare_trim):
-        found = files_after_attempt(config_home, plans[-1])
+        found = describe_files_after_attempt(config_home, plans[-1])
         again = plan_trim_of_file(config_home, config_home.project() / f"{SESSION}.jsonl")
         write_child(again, config_home.where)
-        whole = files_after_attempt(config_home, again)
+        whole = describe_files_after_attempt(config_home, again)
         assert (whole["companions"], whole["temporary"]) == (["one", "one", "two", "two"], [])
         # The large outputs of a child that was never written are hard links, so they take no space.
         assert found["linked"]
@@ -178,7 +178,7 @@ def test_a_trim_fails_on_a_full_disk_or_in_a_read_only_folder(max_file_bytes: in
                 os._exit(WRITE_REFUSED_EXIT_CODE)
 
         assert exit_code_of_fork(write_child_and_report_failure) == WRITE_REFUSED_EXIT_CODE
-        found = files_after_attempt(home, decided)
+        found = describe_files_after_attempt(home, decided)
         assert (found["child"], found["companions"], found["temporary"]) == (False, [], [])
         assert not Path(decided.draft.path).with_suffix("").exists()
         assert not (home.config / "file-history" / decided.draft.session_id).exists()

@@ -43,9 +43,9 @@ from tests.builders import (
 from tests.derive.trim.sessions import (
     LONG_OUTPUT,
     Chain,
-    file_records,
     plan_trim_of_file,
-    records_by_uuid,
+    read_file_records,
+    read_records_by_uuid,
     trim_file,
     write_project_session,
 )
@@ -70,7 +70,7 @@ def lineage_blocks(path: Path) -> list[str]:
     """Return the texts of the records that begin with a lineage."""
     return [
         said
-        for row in file_records(path)
+        for row in read_file_records(path)
         if (said := join_text_blocks(row)).startswith(OPENING_MARKER)
     ]
 
@@ -82,7 +82,7 @@ def test_a_trimmed_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     """
     path = write_parser_session(config_home)
     child, other = trim_file(config_home, path), trim_file(config_home, path)
-    first = file_records(child)[0]
+    first = read_file_records(child)[0]
     assert first["continue_metadata"]["parent_session_id"] == SESSION
     assert first["continue_metadata"]["continuation_type"] == "trim"
     assert first["trim_metadata"]["parent_file"] == str(path)
@@ -107,7 +107,7 @@ def test_the_first_trim_adds_a_lineage_block(config_home: ConfigHome) -> None:
     (block,) = lineage_blocks(child)
     assert block.endswith(f"{CLOSING_MARKER}\n{PLACEHOLDER_LEGEND}")
     assert SESSION in block
-    first = next(row for row in file_records(child) if "uuid" in row)
+    first = next(row for row in read_file_records(child) if "uuid" in row)
     assert (first["parentUuid"], first["isMeta"], join_text_blocks(first)) == (None, True, block)
 
 
@@ -130,12 +130,12 @@ def test_a_stricter_threshold_trims_the_remaining_contents(config_home: ConfigHo
     path = write_parser_session(config_home)
     child = trim_file(config_home, path)
     again = trim_file(config_home, child, threshold=200)
-    first, second = records_by_uuid(again)["c2"], records_by_uuid(again)["c4"]
+    first, second = read_records_by_uuid(again)["c2"], read_records_by_uuid(again)["c4"]
     assert (first["original_session_id"], first["original_index"]) == (SESSION, 2)
-    assert first["message"] == records_by_uuid(child)["c2"]["message"]
+    assert first["message"] == read_records_by_uuid(child)["c2"]["message"]
     # The first child contains this content in full.
     assert second["original_session_id"] == child.stem
-    assert file_records(child)[second["original_index"]]["uuid"] == "c4"
+    assert read_file_records(child)[second["original_index"]]["uuid"] == "c4"
 
 
 def test_a_record_trimmed_twice_names_its_original(
@@ -152,7 +152,7 @@ def test_a_record_trimmed_twice_names_its_original(
     )
     path = write_project_session(config_home, chain)
     again = trim_file(config_home, trim_file(config_home, path), threshold=200)
-    row = records_by_uuid(again)["c2"]
+    row = read_records_by_uuid(again)["c2"]
     assert (row["original_session_id"], row["original_session"], row["original_index"]) == (
         SESSION,
         str(path),
@@ -179,13 +179,18 @@ def test_a_record_trimmed_by_another_tool_keeps_its_original_session(
         "original_session": f"/x/{root}.jsonl",
         "original_index": 7,
     }
-    row = records_by_uuid(trim_file(config_home, write_project_session(config_home, chain)))["c2"]
+    row = read_records_by_uuid(trim_file(config_home, write_project_session(config_home, chain)))[
+        "c2"
+    ]
     assert row["message"]["content"][0]["content"].endswith(f"original: {root[:8]}:7]")
     assert (row["original_session_id"], row["original_index"]) == (root, 7)
 
 
 def test_a_reference_to_a_deleted_session_is_replaced(config_home: ConfigHome) -> None:
-    """If the session with the original was deleted, a second trim refers to the first child instead."""
+    """If the session with the original was deleted, the reference is replaced.
+
+    A second trim then refers to the first trimmed child.
+    """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     results = [builders.result("t1", LONG_OUTPUT), builders.result("t2", SHORT_OUTPUT)]
     chain = (
@@ -199,14 +204,14 @@ def test_a_reference_to_a_deleted_session_is_replaced(config_home: ConfigHome) -
     child = trim_file(config_home, path)
     path.unlink()
     again = trim_file(config_home, child, threshold=200)
-    row = records_by_uuid(again)["c2"]
+    row = read_records_by_uuid(again)["c2"]
     assert row["original_session_id"] == child.stem
     assert (
-        file_records(child)[row["original_index"]]["message"]["content"][1]["content"]
+        read_file_records(child)[row["original_index"]]["message"]["content"][1]["content"]
         == SHORT_OUTPUT
     )
     found = look_up_original(
-        parse_reference(f"{again.stem}:{file_records(again).index(row)}"),
+        parse_reference(f"{again.stem}:{read_file_records(again).index(row)}"),
         builders.CWD,
         config_home.where,
     )
@@ -231,7 +236,9 @@ def test_an_invalid_reference_is_replaced(config_home: ConfigHome, marks: Record
         "original_index": 7,
         **marks,
     }
-    row = records_by_uuid(trim_file(config_home, write_project_session(config_home, chain)))["c2"]
+    row = read_records_by_uuid(trim_file(config_home, write_project_session(config_home, chain)))[
+        "c2"
+    ]
     assert (row["original_session_id"], row["original_index"]) == (SESSION, 2)
 
 
@@ -244,7 +251,7 @@ def test_a_trimmed_handoff_keeps_its_next_step(config_home: ConfigHome) -> None:
     )
     made = write_child(asked, config_home.where)
     chain = Chain().ask().call_with_result("t1").add_short_turns(1)
-    last = file_records(Path(made.file))[-2]["uuid"]
+    last = read_file_records(Path(made.file))[-2]["uuid"]
     with open(made.file, "ab") as stream:
         for row in chain.rows:
             later = {**row, "parentUuid": row["parentUuid"] or last, "sessionId": made.session_id}
@@ -313,7 +320,7 @@ def test_a_snapshot_gets_the_childs_session_id(config_home: ConfigHome) -> None:
         [*Chain().ask().call_with_result("t1").rows, file_snapshot("c0", sessionId=SESSION)],
     )
     child = trim_file(config_home, path)
-    assert file_snapshot("c0", sessionId=child.stem) in file_records(child)
+    assert file_snapshot("c0", sessionId=child.stem) in read_file_records(child)
 
 
 def test_a_trimmed_child_can_be_written_to_another_folder(
@@ -388,7 +395,8 @@ def test_the_verb_trim_writes_no_child_if_it_saves_too_little(config_home: Confi
 def test_a_trimmed_child_has_no_token_counts(config_home: ConfigHome) -> None:
     """A trimmed child has no token counts, because old clients would compact the child immediately.
 
-    The first records have the entrypoint of a terminal so that the client lists the child.
+    The first records have the entrypoint of a terminal, because the client would not list the child
+    otherwise.
     """
     chain = (
         Chain()
@@ -399,10 +407,12 @@ def test_a_trimmed_child_has_no_token_counts(config_home: ConfigHome) -> None:
     )
     child = trim_file(config_home, write_project_session(config_home, chain))
     counts = [
-        row["message"]["usage"] for row in file_records(child) if "usage" in row.get("message", {})
+        row["message"]["usage"]
+        for row in read_file_records(child)
+        if "usage" in row.get("message", {})
     ]
     assert counts == [dict.fromkeys(builders.usage(100), 0)] * 2
-    assert all(row["entrypoint"] == "cli" for row in list(records_by_uuid(child).values())[:2])
+    assert all(row["entrypoint"] == "cli" for row in list(read_records_by_uuid(child).values())[:2])
     assert not any(node.context_tokens for node in scan_transcript(str(child)).chain)
 
 
@@ -435,7 +445,7 @@ def test_savings_by_rule_and_by_tool_have_the_same_sum(config_home: ConfigHome) 
 COMMAND_OUTPUT = "output of a command " * 400
 
 
-def session_with_token_counts(home: ConfigHome) -> Path:
+def write_session_with_token_counts(home: ConfigHome) -> Path:
     """Write ten turns of 2,000 tokens each, with four characters per token."""
     chain, tokens = Chain(), 20_000
     for turn in range(10):
@@ -450,7 +460,7 @@ def session_with_token_counts(home: ConfigHome) -> Path:
 
 def test_a_trimmed_child_states_its_size(config_home: ConfigHome) -> None:
     """A trimmed child's file, its receipt and a second trim state the same size."""
-    path = session_with_token_counts(config_home)
+    path = write_session_with_token_counts(config_home)
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()
     )
@@ -466,7 +476,7 @@ def test_a_trimmed_child_states_its_size(config_home: ConfigHome) -> None:
 
 def test_an_untrimmed_child_states_its_former_size(config_home: ConfigHome) -> None:
     """The size of an untrimmed child is the size before the trim."""
-    path = session_with_token_counts(config_home)
+    path = write_session_with_token_counts(config_home)
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()
     )
@@ -481,7 +491,7 @@ def test_an_untrimmed_child_states_its_former_size(config_home: ConfigHome) -> N
 
 def test_the_last_token_count_is_used_even_if_it_is_lower(config_home: ConfigHome) -> None:
     """If the last token count is lower than the earlier counts, the last count is used."""
-    path = session_with_token_counts(config_home)
+    path = write_session_with_token_counts(config_home)
     rows = [builders.user("go on", uuid="u", parent="c39", ts=50)]
     rows.append(builders.assistant("yes", uuid="v", parent="u", ts=51, tokens=25_000))
     with path.open("ab") as stream:
@@ -491,6 +501,6 @@ def test_the_last_token_count_is_used_even_if_it_is_lower(config_home: ConfigHom
 
 def test_a_trim_names_an_unknown_tool(config_home: ConfigHome) -> None:
     """A trim reports a tool filter that matches no tool in the session."""
-    scanned = plan.scan_session(session_file(str(session_with_token_counts(config_home))))
+    scanned = plan.scan_session(session_file(str(write_session_with_token_counts(config_home))))
     decision = decide_trim(scanned, Options(tools=("bsh", "bash")), config_home.where)
     assert decision.unknown_tools == ("bsh",)

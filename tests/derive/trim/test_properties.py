@@ -28,7 +28,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT_PIECE, MEDIA_PIECE, THINKING_PIECE
 from tests.builders import SESSION
 from tests.derive.trim.odd_transcripts import generate_transcript, trim_options
-from tests.derive.trim.sessions import chain_rewrite, value_at
+from tests.derive.trim.sessions import get_chain_rewrite, get_value_at
 
 CHANGEABLE_FIELD_PATTERN = re.compile(
     rb'"(?:sessionId":(?:"[^"]*"|null)|parentUuid":(?:"[^"]*"|null)|timestamp":"[^"]*"|\w+_tokens":\d+)'
@@ -63,7 +63,7 @@ class TrimmedCase:
 def kept_nodes(decided: TrimPlan) -> list[Node]:
     """Return the parent's records that the child contains."""
     uuids = {(parse_record(line) or {}).get("uuid") for line in decided.body.lines()}
-    return [node for node in chain_rewrite(decided).linear_chain.nodes if node.uuid in uuids]
+    return [node for node in get_chain_rewrite(decided).linear_chain.nodes if node.uuid in uuids]
 
 
 def record_line(path: Path, node: Node) -> bytes:
@@ -71,21 +71,23 @@ def record_line(path: Path, node: Node) -> bytes:
     return Line(0, node.offset, path.read_bytes()[node.offset :][: node.line_length]).body
 
 
-def strings_in(value: Any) -> Iterator[str]:
+def iterate_strings(value: Any) -> Iterator[str]:
     """Yield every string in a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for inner in value.values():
-            yield from strings_in(inner)
+            yield from iterate_strings(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from strings_in(inner)
+            yield from iterate_strings(inner)
 
 
-def sent_strings(record: Record) -> Counter[str]:
+def count_sent_strings(record: Record) -> Counter[str]:
     """Return how often each string occurs in the part of the record that is sent to the API."""
-    return Counter([*strings_in(record.get("message")), *strings_in(record.get("rendered"))])
+    return Counter(
+        [*iterate_strings(record.get("message")), *iterate_strings(record.get("rendered"))]
+    )
 
 
 def assert_calls_have_results(child: Transcript) -> None:
@@ -109,10 +111,10 @@ def assert_calls_have_results(child: Transcript) -> None:
 def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> None:
     """Check that unedited records have the same bytes, except for the fields that must change."""
     there = {node.uuid: record_line(case.child, node) for node in child.nodes}
-    for node in chain_rewrite(case.plan).linear_chain.nodes:
+    for node in get_chain_rewrite(case.plan).linear_chain.nodes:
         raw = record_line(case.parent, node)
         if (
-            node.line_number in chain_rewrite(case.plan).edits
+            node.line_number in get_chain_rewrite(case.plan).edits
             or node.has_sent_uuid
             or b'": ' in raw
         ):
@@ -141,21 +143,21 @@ def assert_trimmed_contents_are_not_sent(case: TrimmedCase, child: Transcript) -
     for choice in case.plan.choices:
         piece = choice.piece
         assert (
-            len(choice.placeholder) + choice.kept_characters
+            len(choice.placeholder) + choice.kept_character_count
             < piece.character_count + 4 * piece.tokens
         )
         node = nodes[piece.line_number]
         record = scanned.transcript.read_record(node)
         after = there.get(node.uuid, {})
         if piece.kind in {MEDIA_PIECE, THINKING_PIECE}:
-            block = value_at(record, piece.address)
+            block = get_value_at(record, piece.address)
             assert (
                 list_blocks(after).count(block) < max(1, list_blocks(record).count(block))
                 or piece.kind == MEDIA_PIECE
             )
         elif piece.kind != ATTACHMENT_PIECE or "rendered" in record:
-            text = value_at(record, piece.address)
-            assert sent_strings(after)[text] < sent_strings(record)[text]
+            text = get_value_at(record, piece.address)
+            assert count_sent_strings(after)[text] < count_sent_strings(record)[text]
 
 
 def assert_thinking_unchanged(case: TrimmedCase, child: Transcript) -> None:
@@ -192,7 +194,7 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, options: Options) -> No
         assert_trimmed_contents_are_not_sent(case, child)
         assert_thinking_unchanged(case, child)
         # If a result was dropped, a second trim may apply a different rule to its call.
-        if not chain_rewrite(case.plan).linear_chain.dropped_call_ids:
+        if not get_chain_rewrite(case.plan).linear_chain.dropped_call_ids:
             assert case.plan_trim(case.child, options).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 

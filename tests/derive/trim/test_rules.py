@@ -18,10 +18,10 @@ from tests.derive.trim.odd_transcripts import IMAGE
 from tests.derive.trim.sessions import (
     LONG_OUTPUT,
     Chain,
+    get_value_at,
     plan_trim_of_file,
-    records_by_uuid,
+    read_records_by_uuid,
     trim_file,
-    value_at,
     write_project_session,
 )
 
@@ -44,7 +44,7 @@ class KeptCase(NamedTuple):
 class CutCase(NamedTuple):
     """A session to which a rule is applied, and the value that is expected afterwards.
 
-    ``value_address`` leads to the value: it has the uuid of a record and then the keys in the
+    ``value_address`` leads to the value. It consists of the uuid of a record and the keys in this
     record.
     """
 
@@ -88,12 +88,12 @@ def output_chain(*calls: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]
     return chain
 
 
-def placeholder(tool: str, size: str, why: str = "") -> str:
+def make_placeholder(tool: str, size: str, reason: str = "") -> str:
     """Return the placeholder of a tool's result on line 2."""
-    why = why and f"; {why}"
+    reason = reason and f"; {reason}"
     return (
         f"[Results from {tool} tool suppressed - "
-        f"original content was {size} characters; original: {SHORT_ID}:2{why}]"
+        f"original content was {size} characters; original: {SHORT_ID}:2{reason}]"
     )
 
 
@@ -209,23 +209,23 @@ KEPT_CASES = [
 CUT_CASES = [
     cut_case("superseded", "a file read again",
         output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", FILE_A_INPUT)),
-        OUTPUT_ADDRESS, placeholder("Read", "1,702", "the file was read again later")),
+        OUTPUT_ADDRESS, make_placeholder("Read", "1,702", "the file was read again later")),
     cut_case("superseded", "a part before the whole",
         output_chain(("t1", "Read", PART_OF_A_INPUT), ("t2", "Read", FILE_A_INPUT)),
-        OUTPUT_ADDRESS, placeholder("Read", "1,702", "the file was read again later")),
+        OUTPUT_ADDRESS, make_placeholder("Read", "1,702", "the file was read again later")),
     cut_case("superseded", "a file changed later",
         output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Edit", FILE_A_INPUT)),
-        OUTPUT_ADDRESS, placeholder("Read", "1,702", "the file was changed later")),
+        OUTPUT_ADDRESS, make_placeholder("Read", "1,702", "the file was changed later")),
     cut_case("repeats", "the earlier of two",
          lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Bash").add_short_turns(1),
-        OUTPUT_ADDRESS, placeholder("Bash", "1,700", "the same output was repeated later")),
+        OUTPUT_ADDRESS, make_placeholder("Bash", "1,700", "the same output was repeated later")),
     cut_case("repeats", "the later of two stays",
          lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Bash").add_short_turns(1),
         ("c4", "message", "content", 0, "content"), LONG_OUTPUT),
     cut_case("failures", "an error before a success",
         lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
         .call_with_result("t2", "Bash", SECOND_LONG_OUTPUT, command="x"),
-        OUTPUT_ADDRESS, placeholder("Bash", "1,700", "failed, and later succeeded")),
+        OUTPUT_ADDRESS, make_placeholder("Bash", "1,700", "failed, and later succeeded")),
     cut_case("failures", "it stays an error",
         lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
         .call_with_result("t2", "Bash", SECOND_LONG_OUTPUT, command="x"),
@@ -252,18 +252,19 @@ CUT_CASES = [
         (*OUTPUT_ADDRESS, 0, "text"),
         f"[Image or document suppressed - original content was 960 tokens; original: {SHORT_ID}:2]"),
     cut_case("results", "a plain output",
-         lambda: Chain().ask().call_with_result("t1", "Read", "x" * 501), OUTPUT_ADDRESS, placeholder("Read", "501")),
+         lambda: Chain().ask().call_with_result("t1", "Read", "x" * 501),
+        OUTPUT_ADDRESS, make_placeholder("Read", "501")),
     cut_case("results", "a text within blocks",
          lambda: Chain().ask().call_with_result("t1", "mcp__x__y", [{"type": "text", "text": LONG_OUTPUT}]),
-        (*OUTPUT_ADDRESS, 0, "text"), placeholder("mcp__x__y", "1,700")),
+        (*OUTPUT_ADDRESS, 0, "text"), make_placeholder("mcp__x__y", "1,700")),
     cut_case("results", "a tool that was named", lambda: Chain().ask().call_with_result("t1", "ToolSearch"),
-        OUTPUT_ADDRESS, placeholder("ToolSearch", "1,700"), tools=("toolsearch",)),
+        OUTPUT_ADDRESS, make_placeholder("ToolSearch", "1,700"), tools=("toolsearch",)),
     cut_case("results", "what a program prints behind a placeholder",
         lambda: Chain().ask().call_with_result("t1", "Bash", f"{PRINTED_PLACEHOLDER}\n{LONG_OUTPUT}"),
-        OUTPUT_ADDRESS, placeholder("Bash", f"{len(PRINTED_PLACEHOLDER) + 1 + len(LONG_OUTPUT):,}")),
+        OUTPUT_ADDRESS, make_placeholder("Bash", f"{len(PRINTED_PLACEHOLDER) + 1 + len(LONG_OUTPUT):,}")),
     cut_case("results", "an output that begins like a refusal",
         lambda: Chain().ask().call_with_result("t1", "Bash", f"The user doesn't want to proceed. {LONG_OUTPUT}"),
-        OUTPUT_ADDRESS, placeholder("Bash", f"{34 + len(LONG_OUTPUT):,}")),
+        OUTPUT_ADDRESS, make_placeholder("Bash", f"{34 + len(LONG_OUTPUT):,}")),
     cut_case("inputs", "a file that was written",
         lambda: Chain().ask().call_with_result("t1", "Write", "ok", content=LONG_OUTPUT, file_path="/nowhere/a"),
         ("c1", "message", "content", 0, "input", "content"),
@@ -316,7 +317,7 @@ def test_a_rule_replaces_a_value(config_home: ConfigHome, row: CutCase) -> None:
             )
         )
     child = trim_file(config_home, path, only=(row.rule,), **row.options)
-    assert value_at(records_by_uuid(child), row.value_address) == row.expected_value
+    assert get_value_at(read_records_by_uuid(child), row.value_address) == row.expected_value
 
 
 def test_answers_of_the_model_are_kept_by_default(config_home: ConfigHome) -> None:
@@ -336,7 +337,7 @@ def test_every_rule_has_a_kept_case_and_a_cut_case() -> None:
 def test_a_trimmed_record_states_where_its_original_is(config_home: ConfigHome) -> None:
     """A trimmed record has the file, session id, uuid, line and block of its original."""
     path = write_project_session(config_home, Chain().ask().call_with_result("t1"))
-    row = records_by_uuid(trim_file(config_home, path))["c2"]
+    row = read_records_by_uuid(trim_file(config_home, path))["c2"]
     assert {key: row[key] for key in row if key.startswith(("original_", "truncated"))} == {
         "truncated": True,
         "original_session": str(path),
@@ -357,7 +358,7 @@ def test_the_output_for_the_screen_is_removed_unless_it_is_a_diff(
     chain = Chain().ask().call_with_result("t1", tool, **FILE_A_INPUT)
     chain.rows[2]["toolUseResult"] = {"stdout": LONG_OUTPUT}
     child = trim_file(config_home, write_project_session(config_home, chain))
-    assert ("toolUseResult" in records_by_uuid(child)["c2"]) is is_kept
+    assert ("toolUseResult" in read_records_by_uuid(child)["c2"]) is is_kept
 
 
 @pytest.mark.parametrize(
@@ -368,7 +369,7 @@ def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
 ) -> None:
     """The input of a ``Write`` call is kept if something other than an edit changed the file later.
 
-    The client sends the file again if its content differs from the input.
+    The client compares such a file with the input, and sends the file again if they differ.
     """
     path = tmp_path / "a.py"
     chain = (
@@ -395,8 +396,10 @@ def test_a_block_after_a_removed_block_is_trimmed(config_home: ConfigHome) -> No
     blank: Record = {"type": "text", "text": " "}
     chain = Chain().ask().answer([blank, builders.call("t1", "Bash", command="c" * 900)])
     chain.ask([blank, blank, builders.result("t1", LONG_OUTPUT)])
-    rows = records_by_uuid(trim_file(config_home, write_project_session(config_home, chain)))
-    assert "Input of Bash tool" in value_at(
+    rows = read_records_by_uuid(trim_file(config_home, write_project_session(config_home, chain)))
+    assert "Input of Bash tool" in get_value_at(
         rows, ("c1", "message", "content", 0, "input", "command")
     )
-    assert "Results from Bash tool" in value_at(rows, ("c2", "message", "content", 0, "content"))
+    assert "Results from Bash tool" in get_value_at(
+        rows, ("c2", "message", "content", 0, "content")
+    )

@@ -77,7 +77,7 @@ def test_client_remarks_are_not_counted_as_turns(config_home: ConfigHome) -> Non
     assert trimmed_call_ids(plan_chain(config_home, chain, keep_recent=2)) == []
 
 
-def chain_with_every_kind_of_content() -> Chain:
+def make_chain_with_every_kind_of_content() -> Chain:
     """Return outputs of several tools, an image, a paste, an attachment and a long answer."""
     chain = Chain().ask("p" * 3_000).ask([IMAGE, {"type": "text", "text": "see"}])
     chain.attach(attachment={"type": "file"}, rendered=[{"content": LONG_OUTPUT}])
@@ -105,7 +105,9 @@ def test_a_tool_filter_trims_only_the_named_tools(
     """
     assert (
         trimmed_call_ids(
-            plan_chain(config_home, chain_with_every_kind_of_content(), tools=tools, assistant=9)
+            plan_chain(
+                config_home, make_chain_with_every_kind_of_content(), tools=tools, assistant=9
+            )
         )
         == trimmed_ids
     )
@@ -114,7 +116,10 @@ def test_a_tool_filter_trims_only_the_named_tools(
 def test_a_named_rule_applies_with_a_tool_filter(config_home: ConfigHome) -> None:
     """With ``--tools bash``, images are also trimmed if ``--only`` names their rule, ``media``."""
     decided = plan_chain(
-        config_home, chain_with_every_kind_of_content(), tools=("bash",), only=("results", "media")
+        config_home,
+        make_chain_with_every_kind_of_content(),
+        tools=("bash",),
+        only=("results", "media"),
     )
     assert Counter(choice.rule for choice in decided.choices) == {"results": 1, "media": 1}
 
@@ -159,18 +164,18 @@ def test_long_answers_are_trimmed_by_count(
 def test_only_and_skip_select_rules(config_home: ConfigHome) -> None:
     """``only`` and ``skip`` select the rules that are applied."""
 
-    def applied_rules(**options: Any) -> set[str]:
+    def find_applied_rules(**options: Any) -> set[str]:
         return {
             choice.rule
             for choice in plan_chain(
-                config_home, chain_with_every_kind_of_content(), **options
+                config_home, make_chain_with_every_kind_of_content(), **options
             ).choices
         }
 
-    assert applied_rules() == {"attachments", "media", "results", "inputs", "pasted"}
-    assert applied_rules(only=("media", "pasted")) == {"media", "pasted"}
-    assert applied_rules(skip=("media", "pasted")) == {"attachments", "results", "inputs"}
-    assert applied_rules(only=("media",), skip=("media",)) == set()
+    assert find_applied_rules() == {"attachments", "media", "results", "inputs", "pasted"}
+    assert find_applied_rules(only=("media", "pasted")) == {"media", "pasted"}
+    assert find_applied_rules(skip=("media", "pasted")) == {"attachments", "results", "inputs"}
+    assert find_applied_rules(only=("media",), skip=("media",)) == set()
 
 
 def test_trimmed_content_is_counted_for_its_first_rule(config_home: ConfigHome) -> None:
@@ -187,7 +192,7 @@ def test_trimmed_content_is_counted_for_its_first_rule(config_home: ConfigHome) 
     ]
 
 
-def turns_with_token_counts(count: int) -> Chain:
+def make_turns_with_token_counts(count: int) -> Chain:
     """Return turns with growing token counts and with outputs of about a thousand tokens each.
 
     The first and the last turn read the same file.
@@ -204,12 +209,14 @@ def turns_with_token_counts(count: int) -> Chain:
     return chain
 
 
-def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome) -> None:
+def test_a_trim_with_a_target_starts_with_the_least_useful_contents(
+    config_home: ConfigHome,
+) -> None:
     """A trim with a target removes an outdated read first, and then the oldest results.
 
     The trim stops when the target is reached.
     """
-    chain = turns_with_token_counts(6)
+    chain = make_turns_with_token_counts(6)
     total = plan_chain(config_home, chain).context_before.tokens
     assert trimmed_call_ids(plan_chain(config_home, chain, target_tokens=total - 500)) == ["t0"]
     two = plan_chain(config_home, chain, target_tokens=total - 1_500)
@@ -221,7 +228,9 @@ def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome)
     assert plan_chain(config_home, chain, target_tokens=total).choices == ()
 
 
-def test_a_target_trims_a_stale_read_before_an_older_result(config_home: ConfigHome) -> None:
+def test_a_trim_with_a_target_removes_an_outdated_read_before_an_older_result(
+    config_home: ConfigHome,
+) -> None:
     """A trim with a target removes an outdated read before an older result that is not outdated."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number, path in enumerate(("/x", "/y", "/y")):
@@ -245,7 +254,7 @@ def test_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> 
 
 def test_a_target_that_cannot_be_met_trims_everything(config_home: ConfigHome) -> None:
     """If the target can't be reached, all unprotected contents are trimmed, and a remark says so."""
-    chain = turns_with_token_counts(4)
+    chain = make_turns_with_token_counts(4)
     assert len(plan_chain(config_home, chain, target_tokens=1).choices) == len(
         plan_chain(config_home, chain, threshold=72).choices
     )
@@ -260,7 +269,9 @@ def test_a_target_that_cannot_be_met_trims_everything(config_home: ConfigHome) -
     )
 
 
-def test_a_target_trims_the_oldest_of_equal_failures_first(config_home: ConfigHome) -> None:
+def test_a_trim_with_a_target_removes_the_oldest_of_equal_failures_first(
+    config_home: ConfigHome,
+) -> None:
     """Of several failures of one command, a trim with a target removes the oldest first."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(6):

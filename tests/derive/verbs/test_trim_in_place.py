@@ -1,4 +1,4 @@
-"""Tests that a trim in place changes no other lines, backs up the originals, and loses no new lines."""
+"""Tests that a trim in place changes only trimmed lines, backs up the originals, and keeps new lines."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ OLD_TIME = 1_000_000_000.0
 CHARACTERS_PER_READ = 2_000
 
 
-def turns_with_reads(turn_count: int, size: int = CHARACTERS_PER_READ) -> list[Record]:
+def make_turns_with_reads(turn_count: int, size: int = CHARACTERS_PER_READ) -> list[Record]:
     """Return turns that each read a file of ``size`` characters."""
     records: list[Record] = []
     above: str | None = None
@@ -122,15 +122,15 @@ ODD_LINES = [
 """Lines that don't belong to the conversation, or that no client writes in this form."""
 
 
-def odd_session() -> bytes:
+def make_odd_session() -> bytes:
     """Return a session with a byte order mark, CRLF, ``ODD_LINES`` and an incomplete last line."""
-    records = turns_with_reads(6)
+    records = make_turns_with_reads(6)
     body = b"\n".join([*map(line, records[:8]), *ODD_LINES, *map(line, records[8:-1])])
     return BOM + body.replace(b"\n", b"\r\n", 3) + b"\n" + line(records[-1]) + b'\n{"torn":"li'
 
 
 def write_old_session(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Path:
-    """Write a session with old file times."""
+    """Write a session whose file was last changed long ago."""
     name = session_id(number) if number else SESSION
     path = home.project() / f"{name}.jsonl"
     path.write_bytes(content if isinstance(content, bytes) else session_bytes(content))
@@ -155,7 +155,7 @@ def all_backups(home: ConfigHome) -> list[Path]:
     return sorted(Path(home.config, "resume-hooks", "backups").glob("*/*.jsonl"))
 
 
-def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
+def assert_only_trimmed_lines_differ(path: Path, original: bytes, backup: Path) -> list[int]:
     """Check that only trimmed records differ from the original file, and return their line numbers."""
     before, after = original.split(b"\n"), path.read_bytes().split(b"\n")
     assert len(before) == len(after)
@@ -180,7 +180,7 @@ def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "content", [session_bytes(turns_with_reads(6)), odd_session()], ids=["plain", "odd"]
+    "content", [session_bytes(make_turns_with_reads(6)), make_odd_session()], ids=["plain", "odd"]
 )
 def test_a_trim_in_place_changes_only_chosen_outputs(
     config_home: ConfigHome, content: bytes
@@ -193,7 +193,7 @@ def test_a_trim_in_place_changes_only_chosen_outputs(
     path = write_old_session(config_home, content)
     done = trim(config_home, path)
     assert all_backups(config_home) == [Path(done.backup)]
-    changed = assert_trimmed(path, content, Path(done.backup))
+    changed = assert_only_trimmed_lines_differ(path, content, Path(done.backup))
     # The last two of the six turns are protected, so four outputs are trimmed.
     assert len(changed) == 4
     assert (done.kind, done.written, done.tools_trimmed) == ("trim", True, 4)
@@ -211,7 +211,7 @@ def test_a_trim_in_place_changes_only_chosen_outputs(
 
 def test_the_backup_equals_the_original_file(config_home: ConfigHome) -> None:
     """The backup is a separate private file with the original bytes, in the session's backup folder."""
-    content = odd_session()
+    content = make_odd_session()
     path = write_old_session(config_home, content)
     os.chmod(path, 0o644)
     was = path.stat().st_ino
@@ -227,7 +227,7 @@ def test_the_backup_equals_the_original_file(config_home: ConfigHome) -> None:
 
 def test_a_trimmed_session_is_linked_again(config_home: ConfigHome) -> None:
     """A trim in place breaks the hard link to the session. Linking all sessions again makes a new link."""
-    path = write_old_session(config_home, turns_with_reads(8))
+    path = write_old_session(config_home, make_turns_with_reads(8))
     for number in range(2):
         link_sessions.link_all_sessions(config_home.where, lambda: False)
         link = Path(held_links.links_folder(config_home.where), path.parent.name, path.name)
@@ -243,7 +243,7 @@ def test_a_second_trim_keeps_the_references_of_the_first(config_home: ConfigHome
 
     If there is nothing to trim, it writes nothing and does not change the file's time.
     """
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     first = Path(trim(config_home, path).backup)
     between = path.read_bytes()
     second = trim(config_home, path, force=True, keep_recent=0)
@@ -269,7 +269,7 @@ def test_a_second_trim_keeps_the_references_of_the_first(config_home: ConfigHome
 
 def test_planning_a_trim_in_place_writes_nothing(config_home: ConfigHome) -> None:
     """A dry run writes nothing and warns that an open session needs ``--force``."""
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     os.utime(path)
     before = path.read_bytes()
     done = trim(config_home, path, dry_run=True)
@@ -282,7 +282,7 @@ def test_planning_a_trim_in_place_writes_nothing(config_home: ConfigHome) -> Non
 
 def test_a_trim_in_place_refuses_an_open_session(config_home: ConfigHome) -> None:
     """A session that was written a moment ago is refused with a remedy. ``--force`` trims it."""
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     os.utime(path)
     before = path.read_bytes()
     with pytest.raises(
@@ -300,7 +300,7 @@ def test_a_trim_in_place_refuses_links_renamed_files_and_backups(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
     """A trim in place refuses a symbolic link, a file with another name, and a backup."""
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     link = path.with_name(f"{session_id(5)}.jsonl")
     link.symlink_to(path)
     other = tmp_path / "other.jsonl"
@@ -317,7 +317,7 @@ def test_a_failed_check_keeps_the_session(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a check fails, the session is unchanged and the backup is removed."""
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     before = path.read_bytes()
     monkeypatch.setattr(TrimEdit, "__call__", lambda _self, record: {**record, "uuid": "another"})
     with pytest.raises(CheckFailed, match="ids, links, timestamps"):
@@ -333,8 +333,8 @@ def test_a_session_is_trimmed_by_one_command_at_a_time(config_home: ConfigHome) 
     Other sessions can be trimmed at the same time.
     """
     path, other = (
-        write_old_session(config_home, turns_with_reads(6)),
-        write_old_session(config_home, turns_with_reads(6), number=2),
+        write_old_session(config_home, make_turns_with_reads(6)),
+        write_old_session(config_home, make_turns_with_reads(6), number=2),
     )
     with backups.lock_rewrite(SESSION, config_home.where):
         with pytest.raises(ResumeHooksError, match="already being trimmed in place"):
@@ -345,7 +345,7 @@ def test_a_session_is_trimmed_by_one_command_at_a_time(config_home: ConfigHome) 
 
 def test_a_trim_in_place_refuses_a_read_only_session(config_home: ConfigHome) -> None:
     """A read-only session is refused, and the error names the command that makes the file writable."""
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     path.chmod(0o400)
     before = path.read_bytes()
     with pytest.raises(WriteFailed, match="read-only") as caught:
@@ -364,7 +364,7 @@ def test_a_backup_is_never_overwritten(
 
     Two backups can get the same name if the clock is set back.
     """
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     monkeypatch.setattr(clock, "now", lambda: "2026-01-02T03:04:05.678Z")
     first = Path(trim(config_home, path).backup)
     before = path.read_bytes(), first.read_bytes()
@@ -382,7 +382,7 @@ def test_a_trim_without_a_backup_leaves_no_folder(config_home: ConfigHome) -> No
     with pytest.raises(NothingToTrim):
         trim(config_home, write_old_session(config_home, b'{"type":"summary"}\n'))
     assert not folder.exists()
-    trim(config_home, write_old_session(config_home, turns_with_reads(6)))
+    trim(config_home, write_old_session(config_home, make_turns_with_reads(6)))
     assert len(list(folder.iterdir())) == 2
 
 
@@ -417,7 +417,7 @@ def test_a_trim_in_place_refuses_a_changing_file(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, file_change: str
 ) -> None:
     """If the file changes during a trim in place, the trim is refused and the changed file is kept."""
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     made: list[bytes] = []
 
     def change_file(*arguments: Any) -> list[Any]:
@@ -447,7 +447,7 @@ def test_a_trim_in_place_killed_at_any_step_leaves_a_whole_file(config_home: Con
 
     The file is either the original, or the trimmed file with a backup.
     """
-    content = session_bytes(turns_with_reads(6))
+    content = session_bytes(make_turns_with_reads(6))
     path = write_old_session(config_home, content)
     outcomes = []
 
@@ -459,7 +459,7 @@ def test_a_trim_in_place_killed_at_any_step_leaves_a_whole_file(config_home: Con
     for _ in kill_before_each_change(prepare_trim):
         replaced = path.read_bytes() != content
         if replaced:
-            assert_trimmed(path, content, all_backups(config_home)[0])
+            assert_only_trimmed_lines_differ(path, content, all_backups(config_home)[0])
             assert all_backups(config_home)[0].read_bytes() == content
         outcomes.append(replaced)
     assert outcomes == sorted(outcomes)
@@ -473,7 +473,7 @@ def test_a_trim_in_place_fails_in_a_read_only_folder() -> None:
     """In a read-only folder, a trim in place fails, keeps the file, and leaves no backup."""
     with tempfile.TemporaryDirectory() as folder:
         home = ConfigHome(Path(folder), Path(folder), {"HOME": folder, "CLAUDE_CONFIG_DIR": folder})
-        path = write_old_session(home, turns_with_reads(6))
+        path = write_old_session(home, make_turns_with_reads(6))
         before = path.read_bytes()
         with without_root_rights(Path(folder)):
             path.parent.chmod(0o555)
@@ -493,7 +493,7 @@ def test_a_trim_in_place_on_a_full_disk_leaves_the_session_unchanged(
     config_home: ConfigHome,
 ) -> None:
     """If the disk is full, a trim in place fails, keeps the file, and leaves no backup."""
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     before = path.read_bytes()
 
     def trim_and_report_failure() -> None:
@@ -529,7 +529,7 @@ print(number, flush=True)
 
 def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path: Path) -> None:
     """No record is lost if three programs write to the session while 5 MB of it are trimmed in place."""
-    content = session_bytes(turns_with_reads(620, 4_000))
+    content = session_bytes(make_turns_with_reads(620, 4_000))
     assert len(content) > 5_000_000
     path = write_old_session(config_home, content)
     os.link(path, tmp_path / "old")
@@ -563,7 +563,7 @@ def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path
 
 def test_a_program_that_keeps_the_file_open_is_mentioned(config_home: ConfigHome) -> None:
     """The receipt warns if another program has the file open and the system can detect that."""
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     with path.open("ab") as held:
         if append_carryover.is_open_for_writing(held.fileno()) is None:
             pytest.skip("this system does not tell")
@@ -581,7 +581,7 @@ def test_lines_appended_during_the_rewrite_are_kept(
 
     One of these lines is incomplete at first.
     """
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     content, real = path.read_bytes(), trim_in_place._check_trimmed_file
     late = [
         line(user("late", uuid="late1", parent="a5", ts=90)),
@@ -615,7 +615,7 @@ def test_the_command_line_trims_a_session_in_place(
 
     A dry run writes nothing. An open session is refused without ``--force``.
     """
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     dry = document("trim", SESSION, "--in-place", "--dry-run")
     assert (dry["data"]["in_place"], dry["data"]["backup"], dry["data"]["written"]) == (
         True,
@@ -648,7 +648,7 @@ def test_contradictory_options_of_a_trim_in_place_are_refused(
     config_home: ConfigHome, cli: Cli, arguments: tuple[str, ...]
 ) -> None:
     """Contradictory options of a trim in place are refused, and the session is unchanged."""
-    path = write_old_session(config_home, turns_with_reads(6))
+    path = write_old_session(config_home, make_turns_with_reads(6))
     before = path.read_bytes()
     done = cli("trim", SESSION, *arguments)
     assert (done.returncode, path.read_bytes() == before) == (2, True)
@@ -662,7 +662,7 @@ def test_clients_resume_a_session_trimmed_in_place(version: str, tmp_path: Path)
     The client sends the placeholders and all calls with their results.
     """
     client, home = find_client(version), ClientHome(tmp_path / "home")
-    path = home.install_session(session_bytes(turns_with_reads(6)), SESSION, set_cwd=True)
+    path = home.install_session(session_bytes(make_turns_with_reads(6)), SESSION, set_cwd=True)
     os.utime(path, (OLD_TIME, OLD_TIME))
     trim(ConfigHome(home.root, home.config, {"CLAUDE_CONFIG_DIR": str(home.config)}), path)
     with MockApi() as api:
@@ -682,7 +682,7 @@ def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> N
     ``/resume`` loads the trimmed conversation.
     """
     home = ClientHome(tmp_path / "home")
-    path = home.install_session(session_bytes(turns_with_reads(6)), SESSION, set_cwd=True)
+    path = home.install_session(session_bytes(make_turns_with_reads(6)), SESSION, set_cwd=True)
     environ = {"CLAUDE_CONFIG_DIR": str(home.config)}
     with MockApi() as api:
         tui = Tui(find_client(NEWEST_VERSION), home, api)

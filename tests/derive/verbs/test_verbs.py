@@ -126,7 +126,9 @@ def test_a_trim_is_written_only_if_its_caller_agrees(
     assert len(list_children(parent)) == does_agree
 
 
-def test_an_untrim_of_an_untrimmed_session_gives_a_reason(config_home: ConfigHome) -> None:
+def test_an_untrim_of_a_session_without_trimmed_content_gives_a_reason(
+    config_home: ConfigHome,
+) -> None:
     """An untrim of a session without trimmed content writes nothing and gives the reason."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     outcome = untrim(

@@ -20,8 +20,8 @@ from tests.builders import SESSION, ConfigHome, line, user
 from tests.derive.trim.sessions import (
     LONG_OUTPUT,
     Chain,
-    file_records,
-    records_by_uuid,
+    read_file_records,
+    read_records_by_uuid,
     write_project_session,
 )
 from tests.hooks.conftest import TypePrompt, list_children
@@ -98,12 +98,12 @@ def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
     made = module_reply("yes")
     (child,) = list_children(warm_session)
     assert made["open"] == child.stem
-    old, new = records_by_uuid(warm_session), records_by_uuid(child)
+    old, new = read_records_by_uuid(warm_session), read_records_by_uuid(child)
     assert {
         uuid for uuid in old if old[uuid]["message"]["content"] != new[uuid]["message"]["content"]
     } == {"c4"}
     assert '"a build"' in str(new["c4"])
-    assert file_records(child)[0]["continue_metadata"]["continuation_type"] == "smart-trim"
+    assert read_file_records(child)[0]["continue_metadata"]["continuation_type"] == "smart-trim"
     assert warm_session.read_bytes() == before
     again = module_reply("yes")
     assert (again["open"], list_children(warm_session)) == (child.stem, [child]), (
@@ -229,7 +229,7 @@ def test_a_yes_answers_the_newest_preview(warm_session: Path) -> None:
     module_reply("--threshold 100")
     module_reply("yes")
     (child,) = list_children(warm_session)
-    assert file_records(child)[0]["continue_metadata"]["continuation_type"] == "trim"
+    assert read_file_records(child)[0]["continue_metadata"]["continuation_type"] == "trim"
 
 
 def test_a_yes_without_the_stored_plan_makes_no_child(warm_session: Path) -> None:

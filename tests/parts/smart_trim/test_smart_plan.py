@@ -68,9 +68,9 @@ from tests.derive.trim.odd_transcripts import IMAGE, generate_transcript
 from tests.derive.trim.sessions import (
     LONG_OUTPUT,
     Chain,
-    chain_rewrite,
-    file_records,
-    records_by_uuid,
+    get_chain_rewrite,
+    read_file_records,
+    read_records_by_uuid,
     scan_file,
     write_project_session,
 )
@@ -125,8 +125,8 @@ def test_the_child_of_a_smart_trim_passes_all_checks(config_home: ConfigHome) ->
     assert all(check.ok for check in receipt.checks)
     child = Path(receipt.file)
     assert child.stem == receipt.session_id != SESSION
-    assert {record["sessionId"] for record in file_records(child)[1:]} == {receipt.session_id}
-    first = file_records(child)[0]
+    assert {record["sessionId"] for record in read_file_records(child)[1:]} == {receipt.session_id}
+    first = read_file_records(child)[0]
     assert first["continue_metadata"]["continuation_type"] == "smart-trim"
     assert first["continue_metadata"]["parent_session_id"] == SESSION
     parameters = first["trim_metadata"]["trim_params"]
@@ -155,7 +155,7 @@ def test_only_chosen_contents_are_replaced(config_home: ConfigHome) -> None:
     _, receipt = plan_and_write_smart_trim(
         config_home, path, model_with_choices(choice_row(2, "a green test run"))
     )
-    old, new = records_by_uuid(path), records_by_uuid(Path(receipt.file))
+    old, new = read_records_by_uuid(path), read_records_by_uuid(Path(receipt.file))
     assert old.keys() <= new.keys()
     changed = {
         uuid for uuid in old if old[uuid]["message"]["content"] != new[uuid]["message"]["content"]
@@ -210,7 +210,7 @@ def test_a_plan_still_applies_after_new_messages(config_home: ConfigHome) -> Non
         stream.write(line(user("and now?", uuid="late", parent="c8", ts=60)) + b"\n")
     receipt = plan.write_smart_trim(planned, config_home.where)
     assert receipt.warnings == (NEW_TURNS_WARNING,)
-    assert "late" in records_by_uuid(Path(receipt.file))
+    assert "late" in read_records_by_uuid(Path(receipt.file))
     assert Path(receipt.file).read_text(encoding="utf-8").count("suppressed - original") == len(
         planned.rows
     )
@@ -310,7 +310,7 @@ def check_smart_trim(
     assert isinstance(what.trimmable, SessionScan)
     parent, child = what.trimmable.transcript, scan_transcript(receipt.file)
     stubs = Counter(
-        ("result", call) for call in chain_rewrite(planned.trim_plan).linear_chain.open_call_ids
+        ("result", call) for call in get_chain_rewrite(planned.trim_plan).linear_chain.open_call_ids
     )
     assert sent_calls(child) == sent_calls(parent) + stubs
     assert thinking_blocks(child) <= thinking_blocks(parent)

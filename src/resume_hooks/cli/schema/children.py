@@ -196,7 +196,8 @@ class SavingsSchema(StrictModel):
         "the client would compact the child on resume",
     )
     rollover_tokens: int = trim_field(
-        lambda trim: trim.lineage_only_tokens, "the tokens of a handoff instead of this trim"
+        lambda trim: trim.child_tokens_with_only_lineage,
+        "the tokens of a handoff instead of this trim",
     )
     characters_per_token: float = trim_field(lambda trim: trim.savings.characters_per_token)
     rules: list[SavingsRow] = trim_field(lambda trim: trim.savings.savings_by_rule)
@@ -275,7 +276,8 @@ class RestoredRecords(StrictModel):
     )
     restored: int = untrim_field(lambda plan: len(plan.restored_records))
     characters: int = untrim_field(
-        lambda plan: plan.restored_characters, "the additional characters that the client sends"
+        lambda plan: plan.restored_character_count,
+        "the additional characters that the client sends",
     )
     missing: list[MissingOriginal] = untrim_field(lambda plan: plan.missing_originals)
 

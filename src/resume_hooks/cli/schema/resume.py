@@ -22,7 +22,7 @@ class Cache(StrictModel):
 
     warm: bool = comparison_field(lambda comparison: comparison.is_cache_warm)
     lifetime_seconds: int = comparison_field(
-        lambda comparison: comparison.traffic.cache_seconds,
+        lambda comparison: comparison.recent_requests.cache_seconds,
         "300 or 3600, as the session's requests specify; 0 without a cache",
     )
     age_seconds: int | None = comparison_field(
@@ -30,7 +30,9 @@ class Cache(StrictModel):
         "seconds since the session's last counted request; null without such a request",
     )
     tokens: int = comparison_field(
-        lambda comparison: comparison.traffic.cached_tokens if comparison.is_cache_warm else 0,
+        lambda comparison: (
+            comparison.recent_requests.cached_tokens if comparison.is_cache_warm else 0
+        ),
         "the number of tokens that going on would read from the cache",
     )
 
@@ -166,10 +168,10 @@ class ResumeSchema(StrictModel):
     title: str = comparison_field(lambda comparison: comparison.ends.title)
     context: ContextSize = comparison_field(lambda comparison: comparison.context)
     cache: Cache = comparison_field(lambda comparison: comparison)
-    typical_turn: TypicalTurn = comparison_field(lambda comparison: comparison.traffic)
+    typical_turn: TypicalTurn = comparison_field(lambda comparison: comparison.recent_requests)
     base: FirstRequest = comparison_field(lambda comparison: comparison.base_request)
     rates: RateTable = comparison_field(
-        lambda comparison: compare.find_cache_rates(comparison.traffic.cache_seconds)
+        lambda comparison: compare.find_cache_rates(comparison.recent_requests.cache_seconds)
     )
     estimates: list[Estimate] = comparison_field(lambda comparison: comparison.estimates)
     dial: list[SizeRow] = comparison_field(

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.derive.child.draft import Draft, find_listed_session
+from resume_hooks.derive.child.draft import Draft, find_owning_session
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import (
     TASKS_FOLDER_NAME,
@@ -131,7 +131,7 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
     """
     failures: list[str] = []
     new_folders: list[str] = []
-    parent = find_listed_session(draft.parent)
+    parent = find_owning_session(draft.parent)
     history_home = where.file_history
     targets = _get_outputs_folder(draft.path), os.path.join(history_home, draft.session_id)
     if is_archived_copy(parent.path, where):
@@ -156,7 +156,7 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
                 _transfer_files(step, new_folders, where)
             except OSError as error:
                 failures.append(
-                    f"{step.source} could not be copied for the new session: {error.strerror}."
+                    f"{step.source_folder} could not be copied for the new session: {error.strerror}."
                 )
         yield failures
         succeeded = True
@@ -166,13 +166,13 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
 
 
 class _CopyStep(NamedTuple):
-    """The files to copy or link from the folder ``source`` to the folder ``target``.
+    """The files to copy or link from the folder ``source_folder`` to the folder ``target_folder``.
 
     If ``file_names`` is None, all files are transferred. ``transfer`` copies or links one file.
     """
 
-    source: str
-    target: str
+    source_folder: str
+    target_folder: str
     file_names: Collection[str] | None
     transfer: Callable[[str, str], None]
 

@@ -84,8 +84,8 @@ class Draft(NamedTuple):
     If the child continues a sub-agent, ``subagent`` is the sub-agent's name, ``parent`` is the
     session that started the sub-agent, and ``parent.path`` is the sub-agent's transcript.
     ``context_window_tokens`` is the context window that the parent's client reported, or 0.
-    ``secrets`` contains the secrets at the start and end of the parent and of its ancestors. It is
-    None if the child quotes no text.
+    ``redactor`` removes the secrets that were found at the start and end of the parent and of its
+    ancestors. It is None if the child quotes no text.
     """
 
     kind: ChildKind
@@ -104,7 +104,7 @@ class Draft(NamedTuple):
     agent: str = CLAUDE_NAME
     parent_agent: str = CLAUDE_NAME
     context_window_tokens: int = 0
-    secrets: Redactor | None = None
+    redactor: Redactor | None = None
 
     @property
     def session_id(self) -> str:
@@ -208,7 +208,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     parent = Session.from_file(parent, where)
     _require_usable_parent(parent, ends, kind, location, where)
     subagent = subagent_name(parent.path) or ""
-    owner = find_listed_session(parent)
+    owner = find_owning_session(parent)
     if subagent:
         lineage_finder = LineageFinder(where)
         ancestors = tuple(lineage_finder.find_lineage(owner.path))
@@ -216,12 +216,12 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         lineage_finder, ancestors = parent.lineage_finder, parent.lineage
     ends_by_session = _read_titled_ancestors(ancestors, lineage_finder, where)
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
-    secrets = make_redactor_for_ends(ends, *ends_by_session.values(), harmless_texts=ids)
-    ancestors = tuple(row._replace(title=secrets.redact(row.title)) for row in ancestors)
+    redactor = make_redactor_for_ends(ends, *ends_by_session.values(), harmless_texts=ids)
+    ancestors = tuple(row._replace(title=redactor.redact(row.title)) for row in ancestors)
     attributes = ChildAttributes(
         session_id=str(uuid.uuid4()),
         cwd=home or home_folder(ends, where),
-        branch=secrets.redact(ends.recorded_branch),
+        branch=redactor.redact(ends.recorded_branch),
         version=ends.version if parent.agent == CLAUDE_NAME else FOREIGN_CHILD_CLIENT_VERSION,
         created_at=clock.now(),
     )
@@ -237,8 +237,10 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     if not subject and subagent:
         subject = title_of_transcript(parent.path)
     elif not subject:
-        subject = _find_root_title(ancestors, {parent.session_id: ends, **ends_by_session}, secrets)
-    root_title = secrets.redact(plain_line(secrets.redact(subject)))
+        subject = _find_root_title(
+            ancestors, {parent.session_id: ends, **ends_by_session}, redactor
+        )
+    root_title = redactor.redact(plain_line(redactor.redact(subject)))
     block = lineage_block.render_lineage_block(
         ancestors,
         title=child_title(root_title, kind),
@@ -264,12 +266,12 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         subagent=subagent,
         inode=read_inode(parent.original_path),
         ancestors=ancestors,
-        lineage_text=secrets.redact(block),
+        lineage_text=redactor.redact(block),
         warnings=() if is_found and output_dir is None else (OUTSIDE_PROJECT_WARNING,),
         agent=location.agent if location else CLAUDE_NAME,
         parent_agent=parent.agent,
         context_window_tokens=measured_window(parent.session_id, where),
-        secrets=secrets,
+        redactor=redactor,
     )
 
 
@@ -295,7 +297,7 @@ def _require_usable_parent(
         )
 
 
-def find_listed_session(session: SessionFile) -> SessionFile:
+def find_owning_session(session: SessionFile) -> SessionFile:
     """Return the session under which an agent lists a transcript.
 
     For a sub-agent's transcript, this is the session that started the sub-agent.
@@ -347,7 +349,7 @@ def _read_titled_ancestors(
 
 
 def _find_root_title(
-    ancestors: Sequence[Ancestor], ends: Mapping[str, HeadTail], secrets: Redactor
+    ancestors: Sequence[Ancestor], ends: Mapping[str, HeadTail], redactor: Redactor
 ) -> str:
     """Return the title of the first session, or the goal in its first prompts if it has no title.
 
@@ -366,6 +368,6 @@ def _find_root_title(
     from resume_hooks.reading.digest.prose import make_goal_title
 
     prompts = (
-        secrets.redact(prompt[:MAX_TITLE_PROMPT_CHARACTERS]) for prompt in root.early_prompts
+        redactor.redact(prompt[:MAX_TITLE_PROMPT_CHARACTERS]) for prompt in root.early_prompts
     )
     return make_goal_title(prompts) or oldest.title

@@ -101,8 +101,8 @@ def collect_edits(
 
     The requested edits come first, because they find blocks by index, and later edits may remove
     blocks. The later edits repair records, and remove calls and results that the API would reject.
-    The first record of a headless session is changed into one of the interactive client, because
-    clients would not list the child otherwise.
+    If the session was headless, its first record gets the entrypoint of the interactive client,
+    because clients would not list the child otherwise.
     """
     by_record: dict[int, list[Edit]] = {}
     for node in chain.nodes:
@@ -617,7 +617,7 @@ class _ChainWriter:
     def make_lineage_line(self, node: Node) -> bytes:
         self._last_time_ms = max(self._last_time_ms, _get_time_ms(node))
         self.has_written_lineage = True
-        return self._make_own_line(
+        return self._make_inserted_line(
             lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage)
         )
 
@@ -625,7 +625,7 @@ class _ChainWriter:
         """Yield a result for each call that lacks one at the end of the chain, and then the closing records."""
         for call in self._child.linear_chain.open_call_ids:
             self._last_time_ms += 1
-            yield self._make_own_line(partial(missing_result_line, call_id=call))
+            yield self._make_inserted_line(partial(missing_result_line, call_id=call))
         closing_texts = self._child.closing
         if closing_texts is None:
             return
@@ -674,7 +674,7 @@ class _ChainWriter:
             new_fields["uuid"] = node.uuid
         return set_fields(body, {key: record.get(key) for key in new_fields}, new_fields)
 
-    def _make_own_line(
+    def _make_inserted_line(
         self, write_record: Callable[[ChildAttributes, str | None, str], bytes]
     ) -> bytes:
         own_id = str(uuid.uuid4())

@@ -27,7 +27,7 @@ from resume_hooks.derive.imports.record_filter import (
     escape_reminder_tags,
     has_valid_content,
     is_conversation,
-    is_hidden,
+    is_hidden_from_screen,
     make_valid_call_id,
 )
 from resume_hooks.errors import NotATranscript
@@ -99,7 +99,11 @@ class ImportPlan(ChildPlan):
         ]
 
     def run_checks(self, path: str) -> list[Check]:
-        """Return the checks of every child, and the check that the first line names the source and no parent."""
+        """Return all checks of the written session.
+
+        A check that the first line names the source, and one that it names no parent, are added to
+        the checks of every child.
+        """
         with open(path, "rb") as stream:
             first = stream.readline()
         return [
@@ -122,7 +126,7 @@ class _ConversationCollector:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         if node is not None and is_conversation(record):
             self.conversation_numbers.add(line.number)
-            if is_hidden(record):
+            if is_hidden_from_screen(record):
                 self.hidden_numbers.add(line.number)
 
 
@@ -261,7 +265,7 @@ def _read_source(
         if len({*node.call_ids, *node.answered_call_ids}) < len(node.call_ids) + len(
             node.answered_call_ids
         ):
-            # An id in the source may be equal to the new form of a different id.
+            # Two different ids in the source may have the same valid form.
             write_observer.records_to_mend.add(node.line_number)
         if node.time_ms is not None and node.time_ms > now:
             # Client 2.1.42 resumes at the record with the latest time. New records could never be

@@ -191,7 +191,8 @@ class _BundleReader:
     def _read_files_until_checksums(self) -> tuple[list[tuple[str, str]], int, bytes]:
         """Return the files, the number of refused files, and the line with the checksums.
 
-        A file is a pair of its name and the path of a temporary file with its content.
+        Each file is a pair: its name, and the path of a temporary file with the content of the
+        file.
         """
         paths_by_name: dict[str, str] = {}
         refused_count = 0

@@ -354,7 +354,7 @@ def is_conversation(record: Record) -> bool:
     )
 
 
-def is_hidden(record: Record) -> bool:
+def is_hidden_from_screen(record: Record) -> bool:
     """Check whether a record has a flag that hides it from the screen, although the model reads it."""
     return any(record.get(flag) is True for flag in HIDING_FLAG_NAMES)
 

@@ -24,7 +24,9 @@ from resume_hooks.transcripts.records import get_mapping, get_string
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-REASON_TEXTS = {"nothing-to-fork": "nothing has been sent to it since the session was opened here"}
+EXPLANATIONS_BY_REASON = {
+    "nothing-to-fork": "nothing has been sent to it since the session was opened here"
+}
 """Maps a reason that the client gives for a missing answer to an explanation."""
 
 # The reason if the client did not answer in time. The client itself never reports this reason.
@@ -85,13 +87,13 @@ class ForkedModel(NamedTuple):
         Return 0 if this model should not be asked, because its cache is cold or the user's settings
         name a model. The model in the settings takes precedence, because it may be cheaper.
         """
-        traffic = read_recent_requests(path)
+        recent_requests = read_recent_requests(path)
         # If the user selected a different model after the last request, that model has no cache
         # yet.
-        is_same_model = self.name == traffic.model
-        is_warm = is_same_model and traffic.is_warm(clock.to_milliseconds(clock.now()) or 0)
+        is_same_model = self.name == recent_requests.model
+        is_warm = is_same_model and recent_requests.is_warm(clock.to_milliseconds(clock.now()) or 0)
         if self.name and is_warm and settings.load_settings()["summary_model"].source == "default":
-            return traffic.cached_tokens
+            return recent_requests.cached_tokens
         return 0
 
     @property
@@ -126,7 +128,7 @@ class ForkedModel(NamedTuple):
                 for key in ("reason", "status", "error")
                 if self.report.get(key)
             )
-            reason = REASON_TEXTS.get(reason, reason)
+            reason = EXPLANATIONS_BY_REASON.get(reason, reason)
             raise HeadlessFailed(
                 f"{self.name} gave no answer: {port.format_failure_reason(reason)}"
             )

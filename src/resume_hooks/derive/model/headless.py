@@ -1,7 +1,7 @@
 """Ask Claude Code's model with ``claude -p``, or choose the model of another client.
 
-``claude -p`` uses the user's own account. For each client, a function returns its model, given
-``where`` and the model's name. The table of agents names these functions.
+``claude -p`` uses the user's own account. The table of agents names a function for each client. The
+function takes ``where`` and the name of a model, and returns the client's model of this name.
 
 Invariant: text from a session reaches the client only through stdin, marked as data. The text
 cannot start a tool, run a slash command or add a file to the request. If the answer does not fit
@@ -179,7 +179,7 @@ def select_passed_variables(where: Where) -> dict[str, str]:
     return variables
 
 
-def _make_client_options(name: str, schema: str) -> list[str]:
+def _make_client_options(model_name: str, schema: str) -> list[str]:
     """Return the client's command-line options. Clients 2.1.42 to 2.1.329 support all of them.
 
     The client loads the user's settings, because these may contain the credentials.
@@ -190,7 +190,7 @@ def _make_client_options(name: str, schema: str) -> list[str]:
         "json",
         "--no-session-persistence",
         "--model",
-        name,
+        model_name,
         "--effort",
         "medium",
         "--tools",
@@ -211,9 +211,9 @@ def _make_client_options(name: str, schema: str) -> list[str]:
 
 
 def _parse_reply(
-    output: CapturedOutput, form: type[AnswerType], name: str, seconds: float
+    output: CapturedOutput, form: type[AnswerType], model_name: str, seconds: float
 ) -> Reply[AnswerType]:
-    result = _find_result_record(output, name)
+    result = _find_result_record(output, model_name)
     cost = _parse_cost(result.get("total_cost_usd"))
     if (
         output.exit_status
@@ -221,7 +221,7 @@ def _parse_reply(
         or result.get("stop_reason") == "refusal"
     ):
         raise HeadlessFailed(
-            f"{name} gave no answer: {_find_failure_reason(result)}", cost_usd=cost
+            f"{model_name} gave no answer: {_find_failure_reason(result)}", cost_usd=cost
         )
     structured = result.get("structured_output")
     answer = (
@@ -232,7 +232,7 @@ def _parse_reply(
     parsed_answer = port.parse_answer(
         answer,
         form,
-        name,
+        model_name,
         cost,
         restore_text=lambda raw: raw.replace(_FULLWIDTH_AT.encode(), _AT_SIGN.encode()),
     )
@@ -248,7 +248,7 @@ def _parse_reply(
         ),
         port.parse_token_count(counts.get("output_tokens")),
         round(seconds, 1),
-        _find_answering_model(result) or name,
+        _find_answering_model(result) or model_name,
     )
 
 

@@ -175,7 +175,7 @@ MAX_REASON_CHARACTERS = 200
 
 
 def refuse_nested_run(where: Where) -> None:
-    """Raise HeadlessFailed if this process was started by a headless run of ours."""
+    """Raise HeadlessFailed if this process was started by a headless run of this plugin."""
     if where.environ.get(NESTED_RUN_VARIABLE):
         raise HeadlessFailed("a headless run can't start another one")
 
@@ -211,7 +211,7 @@ def parse_only_object(text: str) -> dict[str, Any] | None:
 def parse_answer(
     answer: dict[str, Any] | None,
     form: type[AnswerType],
-    name: str,
+    model_name: str,
     cost: float | None = None,
     *,
     restore_text: Callable[[bytes], bytes] = bytes,
@@ -224,12 +224,14 @@ def parse_answer(
     from pydantic import ValidationError
 
     if answer is None:
-        raise HeadlessFailed(f"{name} answered in prose where JSON was asked for", cost_usd=cost)
+        raise HeadlessFailed(
+            f"{model_name} answered in prose where JSON was asked for", cost_usd=cost
+        )
     try:
         return form.model_validate_json(restore_text(orjson.dumps(answer)))
     except orjson.JSONEncodeError as error:  # The answer is nested too deeply to be serialized.
         raise HeadlessFailed(
-            f"the answer from {name} does not fit the schema: it is nested too deeply",
+            f"the answer from {model_name} does not fit the schema: it is nested too deeply",
             cost_usd=cost,
         ) from error
     except ValidationError as error:
@@ -238,7 +240,7 @@ def parse_answer(
             f"{'.'.join(str(part) for part in first_error['loc'])}: {first_error['msg']}"
         )
         raise HeadlessFailed(
-            f"the answer from {name} does not fit the schema: {reason}", cost_usd=cost
+            f"the answer from {model_name} does not fit the schema: {reason}", cost_usd=cost
         ) from error
 
 

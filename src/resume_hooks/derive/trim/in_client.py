@@ -31,7 +31,8 @@ from resume_hooks.transcripts.trimmable_pieces import (
 )
 
 KEPT_PIECE_KINDS = frozenset({PROMPT_PIECE, ATTACHMENT_PIECE})
-"""Content of these kinds stays in a running client: the user's messages, and their attachments."""
+"""The kinds of content that a trim in a running client keeps: the user's messages and their
+attachments."""
 
 
 MAX_SAVINGS_DIFFERENCE_FRACTION = 0.1
@@ -259,10 +260,11 @@ def _group_messages(
     *,
     keeps_answers: bool = False,
 ) -> Iterator[int | tuple[int, ...]]:
-    """Yield the new messages: the index of a message to keep, or the indexes of messages to join.
+    """Yield the index of each message to keep, and a tuple with the indexes of messages to join.
 
-    The user's messages are kept, and also answers if ``keeps_answers`` is true. Other consecutive
-    messages of the same role are joined. Messages with a handle in ``silent_handles`` are omitted.
+    The user's messages are kept. If ``keeps_answers`` is true, answers are kept too. Other
+    consecutive messages of the same role are joined. Messages with a handle in ``silent_handles``
+    are omitted.
     """
     rows = [index for index in indexes if shown_messages[index].handle not in silent_handles]
 

@@ -166,8 +166,8 @@ class TrimPlan(ChildPlan):
         return not self.is_worthwhile
 
     @property
-    def lineage_only_tokens(self) -> int:
-        """The size in tokens of a child that would contain only the lineage."""
+    def child_tokens_with_only_lineage(self) -> int:
+        """The size in tokens that a child with only the lineage would have."""
         return round(len(self.draft.lineage_text) / tokens.CHARACTERS_PER_TOKEN)
 
 
@@ -231,10 +231,10 @@ def plan_trim(
     """
     decision = decide_trim(scanned, options, where)
     child = make_draft(scanned.session, scanned.ends, "trim", where, output_dir)
-    return plan_decided_trim(scanned, child, options, decision, method)
+    return plan_trim_from_decision(scanned, child, options, decision, method)
 
 
-def plan_decided_trim(
+def plan_trim_from_decision(
     scanned: TrimmableSession, child: Draft, options: Options, decision: TrimDecision, method: str
 ) -> TrimPlan:
     """Plan a trimmed child from a finished decision.

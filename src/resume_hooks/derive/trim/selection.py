@@ -58,16 +58,16 @@ For these tools, the field is small, or it contains the coloured diff that the s
 class Choice(NamedTuple):
     """A piece to trim, the rule that chose it, and the placeholder that replaces it.
 
-    ``kept_characters`` is the number of characters of the piece that are kept next to the
+    ``kept_character_count`` is the number of characters of the piece that are kept next to the
     placeholder.
     """
 
     piece: Piece
     rule: str
     tool: str
-    target: str
+    call_target: str
     placeholder: str
-    kept_characters: int
+    kept_character_count: int
 
     def count_saved_tokens(self, scale: TokenScale) -> float:
         """Return the number of tokens that trimming this piece saves.
@@ -75,7 +75,7 @@ class Choice(NamedTuple):
         The result is negative if the placeholder needs more tokens than the piece.
         """
         return scale.tokens_of_piece(self.piece) - scale.tokens_of_text(
-            self.piece.line_number, len(self.placeholder) + self.kept_characters
+            self.piece.line_number, len(self.placeholder) + self.kept_character_count
         )
 
 
@@ -195,13 +195,13 @@ def make_choice(
     """
     piece, tool = offered_piece.piece, material.find_tool_name(offered_piece.piece)
     text = _make_placeholder(piece, tool, origins, offered_piece.reason)
-    kept_characters = {
+    kept_character_count = {
         PROMPT_PIECE: KEPT_PROMPT_CHARACTERS,
         INPUT_PIECE: KEPT_COMMAND_CHARACTERS if tool == "Bash" else 0,
     }.get(piece.kind, 0)
-    if len(text) + kept_characters >= piece.character_count + 4 * piece.tokens:
+    if len(text) + kept_character_count >= piece.character_count + 4 * piece.tokens:
         return None
-    return Choice(piece, rule, tool, material.find_call_target(piece), text, kept_characters)
+    return Choice(piece, rule, tool, material.find_call_target(piece), text, kept_character_count)
 
 
 def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: str) -> str:
@@ -287,9 +287,9 @@ def add_screen_copy_edits(
 
 
 class _RemoveScreenCopyEdit:
-    """An edit that applies another edit first, and then removes ``toolUseResult``.
+    """An edit that removes ``toolUseResult`` from a record, after another edit if there is one.
 
-    If there is no other edit, it also adds fields that name the original of the record.
+    If there is no other edit, fields that name the record's original are added too.
     """
 
     def __init__(self, first: Edit | None, origin: Origin) -> None:
@@ -382,7 +382,12 @@ def count_savings(
     return Savings(
         tokens=min(max_tokens, round(sum(choice.count_saved_tokens(scale) for choice in choices))),
         characters=sum(
-            max(0, choice.piece.character_count - len(choice.placeholder) - choice.kept_characters)
+            max(
+                0,
+                choice.piece.character_count
+                - len(choice.placeholder)
+                - choice.kept_character_count,
+            )
             for choice in choices
         ),
         characters_per_token=round(scale.characters_per_token, 2),
@@ -395,7 +400,7 @@ def count_savings(
                 origins.find_origin_of_record(choice.piece.line_number).reference,
                 choice.rule,
                 choice.tool,
-                choice.target,
+                choice.call_target,
                 round(scale.tokens_of_piece(choice.piece)),
             )
             for choice in largest

@@ -12,7 +12,12 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child, write_if_worthwhile
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_first_line
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import TrimPlan, decide_trim, list_remarks, plan_decided_trim
+from resume_hooks.derive.trim.plan import (
+    TrimPlan,
+    decide_trim,
+    list_remarks,
+    plan_trim_from_decision,
+)
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session import Session
@@ -39,7 +44,7 @@ def plan_trim(
     scanned = agents.scan_for_trim(session, where)
     decision = decide_trim(scanned, options, where)
     draft = agents.draft_child(session, "trim", where, output_dir)
-    return plan_decided_trim(scanned, draft, options, decision, "rules")
+    return plan_trim_from_decision(scanned, draft, options, decision, "rules")
 
 
 def write_trim(

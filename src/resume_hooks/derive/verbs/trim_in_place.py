@@ -48,16 +48,19 @@ from resume_hooks.transcripts.records import parse_record
 from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import THINKING_PIECE, PieceCollector
 
-OTHER_CLIENT_NOTE = (
+CLIENT_KEEPS_CONVERSATION_NOTE = (
     "A client with this session open keeps the old conversation until you type there: /resume {id}"
 )
-OLD_SIZE_SHOWN_NOTE = (
+CLIENT_SHOWS_OLD_SIZE_NOTE = (
     "The token counts in the file are unchanged: clients show the old size until the next answer."
 )
 COMPACTION_NOTE = (
     "Clients up to 2.1.112 use these old counts and may compact this session immediately."
 )
-STILL_OPEN_NOTE = "A program still has the old file open. End that program: the session does not get its new output."
+STILL_OPEN_NOTE = (
+    "A program still has the old file open. End that program, because its new output does not "
+    "reach the session."
+)
 MAY_BE_OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
 
 
@@ -197,7 +200,10 @@ def _list_notes(plan: TrimPlan) -> list[str]:
     if not plan.is_worthwhile:
         return []
     parent = plan.draft.parent
-    notes = [OTHER_CLIENT_NOTE.format(id=parent.session_id), OLD_SIZE_SHOWN_NOTE]
+    notes = [
+        CLIENT_KEEPS_CONVERSATION_NOTE.format(id=parent.session_id),
+        CLIENT_SHOWS_OLD_SIZE_NOTE,
+    ]
     if plan.context_before.compacts_at_once:
         return [*notes, COMPACTION_NOTE]
     return notes

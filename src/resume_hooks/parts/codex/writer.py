@@ -330,7 +330,7 @@ class CodexWriter:
             missing_originals=tuple(missing_originals),
             trimmed_record_count=len(trimmed_origins),
             context_after=restored_context,
-            restored_characters=restored_size,
+            restored_character_count=restored_size,
         )
 
     def _draft_child_in_codex(

@@ -21,7 +21,7 @@ from resume_hooks.derive.trim.plan import (
     TrimmableSession,
     TrimPlan,
     make_decision,
-    plan_decided_trim,
+    plan_trim_from_decision,
 )
 from resume_hooks.derive.trim.rules import OfferedPiece
 from resume_hooks.derive.trim.selection import Choice, make_choice
@@ -203,7 +203,7 @@ def plan_smart_trim(
     trimmable, options = offer.trimmable, offer.options
     choices = [choice for _, choice in rows]
     decision = make_decision(trimmable, options, offer.material, choices, offer.origins)
-    trim_plan = plan_decided_trim(
+    trim_plan = plan_trim_from_decision(
         trimmable,
         agents.draft_child(trimmable.session, CHILD_KIND, where, output_dir),
         options,

@@ -68,7 +68,7 @@ def format_largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
 
 
 def _describe_choice(choice: Choice) -> str:
-    return f"{_PIECE_KIND_PREFIXES[choice.piece.kind]}{choice.tool} {choice.target}"
+    return f"{_PIECE_KIND_PREFIXES[choice.piece.kind]}{choice.tool} {choice.call_target}"
 
 
 def format_costs(spent: CallCosts) -> str:
@@ -114,7 +114,7 @@ def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
                 "rationale": verdict.rationale,
                 "original": _format_choice_reference(smart_plan, choice),
                 "tool": choice.tool,
-                "target": choice.target,
+                "target": choice.call_target,
                 "tokens_saved": round(choice.count_saved_tokens(offer.trimmable.scale)),
             }
         )
