@@ -277,7 +277,7 @@ def test_no_trim_of_a_large_live_part_is_planned(config_home: ConfigHome) -> Non
     )
 
 
-def measured_context(tokens: int, window: int = 200_000) -> ContextSize:
+def make_measured_context(tokens: int, window: int = 200_000) -> ContextSize:
     """Return a measured context size."""
     return ContextSize(tokens, window)
 
@@ -285,17 +285,21 @@ def measured_context(tokens: int, window: int = 200_000) -> ContextSize:
 @pytest.mark.parametrize(
     ("context", "trimmed_context", "strategy"),
     [
-        (measured_context(100_000), measured_context(40_000), None),
-        (measured_context(143_000), measured_context(40_000), None),
-        (measured_context(144_000), measured_context(90_000), TRIM),
-        (measured_context(144_000), measured_context(92_000), HANDOFF),
-        (measured_context(180_000), measured_context(158_000), HANDOFF),
-        (measured_context(190_000), measured_context(160_000), HANDOFF),
-        (measured_context(190_000), None, HANDOFF),
-        (measured_context(600_000, 1_000_000), measured_context(300_000, 1_000_000), None),
+        (make_measured_context(100_000), make_measured_context(40_000), None),
+        (make_measured_context(143_000), make_measured_context(40_000), None),
+        (make_measured_context(144_000), make_measured_context(90_000), TRIM),
+        (make_measured_context(144_000), make_measured_context(92_000), HANDOFF),
+        (make_measured_context(180_000), make_measured_context(158_000), HANDOFF),
+        (make_measured_context(190_000), make_measured_context(160_000), HANDOFF),
+        (make_measured_context(190_000), None, HANDOFF),
+        (
+            make_measured_context(600_000, 1_000_000),
+            make_measured_context(300_000, 1_000_000),
+            None,
+        ),
         # The context exceeds the limit of this small window, so the client would compact
         # immediately.
-        (measured_context(20_000, 50_000), measured_context(10_000, 50_000), TRIM),
+        (make_measured_context(20_000, 50_000), make_measured_context(10_000, 50_000), TRIM),
     ],
 )
 def test_a_nearly_full_context_gets_a_recommendation(
@@ -312,15 +316,15 @@ def test_a_nearly_full_context_gets_a_recommendation(
 @pytest.mark.parametrize(
     ("context", "tokens_per_turn", "turn_count", "expected"),
     [
-        (measured_context(87_000), 2_000, 12, 40),
-        (measured_context(87_000), 12_000, 3, 6),
-        (measured_context(10_000), 1_000, 12, 150),
-        (measured_context(160_000), 12_000, 12, 0),
-        (measured_context(190_000), 2_000, 12, 0),
-        (measured_context(87_000), 2_000, 2, None),
-        (measured_context(87_000), 0, 0, None),
+        (make_measured_context(87_000), 2_000, 12, 40),
+        (make_measured_context(87_000), 12_000, 3, 6),
+        (make_measured_context(10_000), 1_000, 12, 150),
+        (make_measured_context(160_000), 12_000, 12, 0),
+        (make_measured_context(190_000), 2_000, 12, 0),
+        (make_measured_context(87_000), 2_000, 2, None),
+        (make_measured_context(87_000), 0, 0, None),
         # The context size is only an estimate, so the number of prompts left is unknown.
-        (measured_context(45_756)._replace(kind=ESTIMATED), 60, 12, None),
+        (make_measured_context(45_756)._replace(kind=ESTIMATED), 60, 12, None),
     ],
 )
 def test_the_remaining_prompts_are_estimated_after_three_turns(
@@ -443,7 +447,10 @@ def test_a_receipt_matches_the_comparison(
 
 
 def test_content_after_the_last_count_is_included(config_home: ConfigHome) -> None:
-    """The compared size includes content after the client's last token count, like the size before a trim."""
+    """The size in a comparison includes content after the client's last token count.
+
+    The size before a trim is the same.
+    """
     rows = make_bulky_session()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
     found = compare_strategies_at(config_home, rows, 300)

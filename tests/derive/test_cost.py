@@ -28,7 +28,10 @@ cache."""
 
 
 def make_recent_requests(requests_per_turn: int, tokens_per_turn: int) -> RecentRequests:
-    """Return turns with this number of requests, each turn adding ``tokens_per_turn`` to the context."""
+    """Return data about recent turns with ``requests_per_turn`` requests each.
+
+    Each turn added ``tokens_per_turn`` to the context.
+    """
     return RecentRequests(None, 0, 0, requests_per_turn, tokens_per_turn)
 
 
@@ -71,7 +74,7 @@ def test_a_cached_token_costs_less_in_the_first_request(
     ) == pytest.approx(expected)
 
 
-def test_the_costs_of_turns_with_several_requests_are_added() -> None:
+def test_the_costs_of_several_requests_per_turn_are_added_up() -> None:
     """Two turns of two requests each, with 400 new tokens a turn, cost the sum that was computed by hand."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25

@@ -56,14 +56,14 @@ def scan_records(folder: Path, records: list[Record]) -> Transcript:
     return scan_transcript(write_session(folder, SESSION, records))
 
 
-def kept_record_uuids(found: Cut | None) -> str:
+def format_kept_uuids(found: Cut | None) -> str:
     """Return the uuids of the kept records, with ``>`` or ``<`` if the cut moved forward or back."""
     assert found is not None
     mark = {1: " >", -1: " <", 0: ""}[found.move_direction]
     return " ".join(node.uuid for node in found.nodes) + mark
 
 
-def two_turns() -> list[Record]:
+def make_two_turns() -> list[Record]:
     """Return two turns on lines 0 to 8. The first turn has two parallel calls."""
     return [
         user("first", uuid="p1", ts=0),
@@ -78,8 +78,8 @@ def two_turns() -> list[Record]:
     ]
 
 
-def cut_before(seconds: float) -> CutBeforeInstant:
-    """Return a cut before the instant ``seconds`` after the time at which the test records start."""
+def make_cut_before(seconds: float) -> CutBeforeInstant:
+    """Return a cut before the instant that is ``seconds`` seconds after ``EPOCH``."""
     return CutBeforeInstant(EPOCH + timedelta(seconds=seconds))
 
 
@@ -103,11 +103,11 @@ CUT_CASES: dict[str, tuple[CutSelector, str]] = {
     "the last turn": (CutAtTurn(2), f"{FIRST_TURN_RECORDS} a1 p2 a2"),
     "the last turn, from the end": (CutAtTurn(-1), f"{FIRST_TURN_RECORDS} a1 p2 a2"),
     "the last but one": (CutAtTurn(-2), f"{FIRST_TURN_RECORDS} a1"),
-    "before an instant": (cut_before(35), f"{FIRST_TURN_RECORDS} a1"),
-    "before the instant of a record": (cut_before(30), FIRST_TURN_RECORDS),
-    "an instant between calls and results goes back": (cut_before(15), "p1 <"),
-    "an instant between results goes back": (cut_before(20.5), "p1 <"),
-    "an instant after all": (cut_before(1_000), f"{FIRST_TURN_RECORDS} a1 p2 a2"),
+    "before an instant": (make_cut_before(35), f"{FIRST_TURN_RECORDS} a1"),
+    "before the instant of a record": (make_cut_before(30), FIRST_TURN_RECORDS),
+    "an instant between calls and results goes back": (make_cut_before(15), "p1 <"),
+    "an instant between results goes back": (make_cut_before(20.5), "p1 <"),
+    "an instant after all": (make_cut_before(1_000), f"{FIRST_TURN_RECORDS} a1 p2 a2"),
 }
 
 
@@ -119,7 +119,7 @@ def test_a_cut_keeps_the_records_up_to_its_position(name: str, tmp_path: Path) -
     """
     selector, expected = CUT_CASES[name]
     assert (
-        kept_record_uuids(cut_conversation(scan_records(tmp_path, two_turns()), selector))
+        format_kept_uuids(cut_conversation(scan_records(tmp_path, make_two_turns()), selector))
         == expected
     )
 
@@ -129,7 +129,7 @@ def test_a_cut_names_its_last_message_and_has_remarks(tmp_path: Path) -> None:
 
     It has a remark if it moved or if the requested record is not a message.
     """
-    transcript = scan_records(tmp_path, two_turns())
+    transcript = scan_records(tmp_path, make_two_turns())
     found = cut_conversation(transcript, CutAtRecord("c1"))
     assert found is not None
     assert (found.last_message.line_number, found.turn_number, found.requested_position) == (
@@ -138,7 +138,7 @@ def test_a_cut_names_its_last_message_and_has_remarks(tmp_path: Path) -> None:
         "record c1",
     )
     assert found.remarks == ("The cut moved forward to record 4, so that no tool call is split.",)
-    back = cut_conversation(transcript, cut_before(15))
+    back = cut_conversation(transcript, make_cut_before(15))
     assert back is not None
     assert back.remarks == ("The cut moved back to record 0, so that no tool call is split.",)
     line = cut_conversation(transcript, CutAtRecord(6))
@@ -157,7 +157,7 @@ MISSING_POSITIONS: dict[str, tuple[CutSelector, str]] = {
     "a turn past the end": (CutAtTurn(3), "turns 1 to 2"),
     "turn 0": (CutAtTurn(0), "No turn 0"),
     "a turn before the first": (CutAtTurn(-3), "No turn -3"),
-    "before all": (cut_before(0), "The first message is from 2026-01-31 09:30 UTC"),
+    "before all": (make_cut_before(0), "The first message is from 2026-01-31 09:30 UTC"),
 }
 
 
@@ -166,7 +166,7 @@ def test_a_missing_position_is_an_error(name: str, tmp_path: Path) -> None:
     """A cut at a missing position raises an error that names existing positions."""
     selector, expected = MISSING_POSITIONS[name]
     with pytest.raises(UsageError) as raised:
-        cut_conversation(scan_records(tmp_path, two_turns()), selector)
+        cut_conversation(scan_records(tmp_path, make_two_turns()), selector)
     assert expected in f"{raised.value.message} {raised.value.remedy}"
     assert raised.value.exit_code == 2
 
@@ -188,7 +188,7 @@ def test_a_cut_at_an_unanswered_call_moves_back(tmp_path: Path) -> None:
     """A cut at a call without a result moves back to the message before the call."""
     rows = [*conversation(1), tool_use("x", uuid="c", parent="r1", ts=9)]
     assert (
-        kept_record_uuids(cut_conversation(scan_records(tmp_path, rows), CutAtRecord("c")))
+        format_kept_uuids(cut_conversation(scan_records(tmp_path, rows), CutAtRecord("c")))
         == "r0 r1 <"
     )
 
@@ -213,12 +213,12 @@ def test_a_cut_at_an_attachment_does_not_move(tmp_path: Path) -> None:
         user("on", uuid="p", parent="t", ts=6),
     ]
     found = cut_conversation(scan_records(tmp_path, rows), CutAtRecord("t"))
-    assert kept_record_uuids(found) == "r0 r1 t"
+    assert format_kept_uuids(found) == "r0 r1 t"
     assert found is not None
     assert found.remarks == ()
 
 
-def branched_session() -> list[Record]:
+def make_branched_session() -> list[Record]:
     """Return a first turn, a second turn that was abandoned, and the turn that replaced it."""
     return [
         *conversation(1),
@@ -232,7 +232,7 @@ def branched_session() -> list[Record]:
 
 def test_a_cut_can_be_on_an_abandoned_branch(tmp_path: Path) -> None:
     """A cut at a record on an abandoned branch keeps that branch's conversation, and a remark says so."""
-    transcript = scan_records(tmp_path, branched_session())
+    transcript = scan_records(tmp_path, make_branched_session())
     assert [node.uuid for node in transcript.chain] == ["r0", "r1", "p3", "a3"]
     for selector, expected in (
         (CutAtRecord("p2"), "r0 r1 p2"),
@@ -240,15 +240,15 @@ def test_a_cut_can_be_on_an_abandoned_branch(tmp_path: Path) -> None:
         (CutAtTurn(2), "r0 r1 p2 c o"),
         (CutAtTurn(3), "r0 r1 p3 a3"),
         (CutAtTurn(1), "r0 r1"),
-        (cut_before(15), "r0 r1"),
+        (make_cut_before(15), "r0 r1"),
     ):
-        assert kept_record_uuids(cut_conversation(transcript, selector)) == expected
+        assert format_kept_uuids(cut_conversation(transcript, selector)) == expected
     found = cut_conversation(transcript, CutAtRecord("o"))
     assert found is not None
     assert found.remarks == ("The cut is on an abandoned branch: the fork contains that branch.",)
 
 
-def compacted_session() -> list[Record]:
+def make_compacted_session() -> list[Record]:
     """Return two turns, a compaction that keeps the last message, and a third turn, on lines 0 to 7."""
     kept_message = {"headUuid": "r3", "anchorUuid": "s", "tailUuid": "r3"}
     return [
@@ -265,7 +265,7 @@ def test_a_cut_can_be_before_a_compaction(tmp_path: Path) -> None:
 
     A cut at a message that the compaction kept also keeps the summary.
     """
-    transcript = scan_records(tmp_path, compacted_session())
+    transcript = scan_records(tmp_path, make_compacted_session())
     assert [node.uuid for node in transcript.chain] == ["b", "s", "r3", "p", "a"]
     for selector, expected in (
         (CutAtRecord("r1"), "r0 r1"),
@@ -273,11 +273,11 @@ def test_a_cut_can_be_before_a_compaction(tmp_path: Path) -> None:
         (CutAtRecord("s"), "b s"),
         (CutAtTurn(1), "r0 r1"),
         (CutAtTurn(3), "b s r3 p a"),
-        (cut_before(2.5), "r0 r1 r2"),
-        (cut_before(15), "b s r3"),
+        (make_cut_before(2.5), "r0 r1 r2"),
+        (make_cut_before(15), "b s r3"),
         (CutBeforeCompaction(), "r0 r1 r2 r3"),
     ):
-        assert kept_record_uuids(cut_conversation(transcript, selector)) == expected
+        assert format_kept_uuids(cut_conversation(transcript, selector)) == expected
     found = cut_conversation(transcript, CutAtRecord("r1"))
     assert found is not None
     assert found.remarks == (
@@ -293,7 +293,9 @@ def test_a_cut_before_a_missing_compaction_is_an_error(tmp_path: Path) -> None:
     ]
     for more, why in (([], "was never compacted"), (left, "on an abandoned branch")):
         with pytest.raises(UsageError, match=why):
-            cut_conversation(scan_records(tmp_path, [*two_turns(), *more]), CutBeforeCompaction())
+            cut_conversation(
+                scan_records(tmp_path, [*make_two_turns(), *more]), CutBeforeCompaction()
+            )
 
 
 def test_a_cut_outside_the_scanned_part_needs_the_whole_file(tmp_path: Path) -> None:
@@ -301,7 +303,7 @@ def test_a_cut_outside_the_scanned_part_needs_the_whole_file(tmp_path: Path) -> 
 
     The caller must scan the whole file first. A cut inside the part has no turn number.
     """
-    path = write_session(tmp_path, SESSION, compacted_session())
+    path = write_session(tmp_path, SESSION, make_compacted_session())
     whole = scan_transcript(path)
     part = scan_transcript(path, start=ScanStart(whole.nodes[4].offset, 4))
     assert not part.is_whole
@@ -309,7 +311,7 @@ def test_a_cut_outside_the_scanned_part_needs_the_whole_file(tmp_path: Path) -> 
     assert cut_conversation(part, CutAtRecord(1)) is None
     assert cut_conversation(part, CutAtMessage("msg_r1")) is None
     assert cut_conversation(part, CutAtTurn(1)) is None
-    assert cut_conversation(part, cut_before(2)) is None
+    assert cut_conversation(part, make_cut_before(2)) is None
     found = cut_conversation(part, CutAtRecord("a"))
     assert found is not None
     assert found.turn_number is None
@@ -368,7 +370,7 @@ def test_no_cut_splits_a_call_from_its_result(
     selectors: list[CutSelector] = [
         CutAtRecord(place),
         CutAtRecord(f"n{place}"),
-        cut_before(place),
+        make_cut_before(place),
     ]
     for selector in selectors:
         try:

@@ -82,7 +82,7 @@ def fork_receipt(path: str, cut: CutSelector | None = None, **fork_options: Any)
     )
 
 
-def file_lines(path: str) -> list[bytes]:
+def read_file_lines(path: str) -> list[bytes]:
     """Return a file's lines."""
     return Path(path).read_bytes().split(b"\n")
 
@@ -93,7 +93,7 @@ def read_live_records(path: str) -> list[Record]:
     return [transcript.read_record(node) for node in transcript.chain]
 
 
-def defects_of_file(path: str) -> set[str]:
+def find_defect_codes(path: str) -> set[str]:
     """Examine a session and return the codes of its errors and warnings."""
     report = examine_session(locate.session_file(path), Where())
     return {group.kind.code for group in report.groups if group.kind.severity != "note"}
@@ -109,14 +109,14 @@ def test_a_whole_fork_copies_records_byte_for_byte(config_home: ConfigHome) -> N
     made = fork_receipt(path)
     assert all(check.ok for check in made.checks)
     for number, (parent, child) in enumerate(
-        zip(file_lines(path)[:4], file_lines(made.file)[1:5], strict=True)
+        zip(read_file_lines(path)[:4], read_file_lines(made.file)[1:5], strict=True)
     ):
         mark = b',"forkedFrom":{"sessionId":"%s","messageUuid":"r%d"}}' % (SESSION.encode(), number)
         assert child == parent.replace(SESSION.encode(), made.session_id.encode())[:-1] + mark
     assert made.title == "Fix the parser · fork"
     assert (made.tokens_before, made.tokens_after) == (1_300, 1_300)
     assert made.warnings == ()
-    assert defects_of_file(made.file) == set()
+    assert find_defect_codes(made.file) == set()
 
 
 def test_a_fork_of_a_compacted_session_includes_kept_messages(config_home: ConfigHome) -> None:
@@ -171,7 +171,9 @@ def test_a_fork_of_a_fork_names_the_fork(config_home: ConfigHome) -> None:
         once.session_id
     ] * 4
     own, new = once.session_id.encode(), twice.session_id.encode()
-    for one, other in zip(file_lines(once.file)[1:5], file_lines(twice.file)[1:5], strict=True):
+    for one, other in zip(
+        read_file_lines(once.file)[1:5], read_file_lines(twice.file)[1:5], strict=True
+    ):
         assert other == one.replace(own, new).replace(SESSION.encode(), own)
     lineage = [row.session_id for row in LineageFinder(Where()).find_lineage(twice.file)]
     assert lineage == [SESSION, once.session_id, twice.session_id]
@@ -201,7 +203,7 @@ def test_a_fork_of_a_trimmed_session_keeps_its_originals(config_home: ConfigHome
     assert record["message"]["content"][0]["content"].startswith(
         "[Results from Bash tool suppressed"
     )
-    assert defects_of_file(made.file) == set()
+    assert find_defect_codes(made.file) == set()
 
 
 def test_the_size_of_a_fork_before_a_compaction_is_estimated(config_home: ConfigHome) -> None:
@@ -280,13 +282,15 @@ def test_a_fork_copies_metadata(config_home: ConfigHome) -> None:
         config_home, [*conversation(2), FILE_SNAPSHOT, last_prompt("r3"), tag, note, moved]
     )
     made = fork_receipt(path)
-    lines = file_lines(made.file)
+    lines = read_file_lines(made.file)
     assert orjson.dumps(FILE_SNAPSHOT) in lines
     assert not any(b"last-prompt" in line for line in lines)
     assert {
         orjson.dumps({**row, "sessionId": made.session_id}) for row in (tag, note, moved)
     } <= set(lines)
-    assert orjson.dumps(FILE_SNAPSHOT) not in file_lines(fork_receipt(path, CutAtRecord("r1")).file)
+    assert orjson.dumps(FILE_SNAPSHOT) not in read_file_lines(
+        fork_receipt(path, CutAtRecord("r1")).file
+    )
 
 
 def test_a_fork_gets_outputs_and_named_backups(config_home: ConfigHome) -> None:
@@ -399,13 +403,15 @@ def test_a_fork_moves_to_another_home(config_home: ConfigHome, other_folder: Pat
         f"{CWD}-other",
     ]
     assert b"worktree-state" not in Path(made.file).read_bytes()
-    (snapshot,) = (orjson.loads(line) for line in file_lines(made.file) if b"file-history" in line)
+    (snapshot,) = (
+        orjson.loads(line) for line in read_file_lines(made.file) if b"file-history" in line
+    )
     files = snapshot["snapshot"]["trackedFileBackups"]
     assert files["src/a.py"]["realParentDir"] == f"{other_folder}/src"
     assert files["/home/user/beside/b.py"]["realParentDir"] == "/home/user/beside"
     assert list(files) == ["src/a.py", "/home/user/beside/b.py", "/etc/c"]
     assert f"now apply to the files below {other_folder}" in made.warnings[0]
-    assert defects_of_file(made.file) == set()
+    assert find_defect_codes(made.file) == set()
 
 
 def test_a_fork_has_no_backups_if_the_old_folder_still_exists(
@@ -526,25 +532,25 @@ def test_every_session_of_the_corpus_can_be_forked(
         with pytest.raises(NothingToFork):
             fork_receipt(str(path))
         return
-    known = defects_of_file(str(path))
+    known = find_defect_codes(str(path))
     whole = fork_receipt(str(path))
     again = fork_receipt(whole.file)
-    assert defects_of_file(whole.file) <= known
+    assert find_defect_codes(whole.file) <= known
     own = {node.uuid for node in row.nodes}
     assert read_fork_contents(again.file, own) == read_fork_contents(whole.file, own)
     chance = random.Random(real_session.name)
     for node in chance.sample(row.nodes, min(3, len(row.nodes))):
         if not (made := fork_at_line(str(path), node.line_number)):
             continue
-        assert defects_of_file(made.file) <= known
+        assert find_defect_codes(made.file) <= known
         assert node.uuid in {one.uuid for one in scan_transcript(made.file).chain} or made.warnings
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
-def fork_at_line(path: str, number: int) -> Receipt | None:
+def fork_at_line(path: str, line_number: int) -> Receipt | None:
     """Return the receipt of a fork that ends at a line. Return None if the cut is refused."""
     try:
-        return fork_receipt(path, CutAtRecord(number))
+        return fork_receipt(path, CutAtRecord(line_number))
     except UsageError:
         return None
 

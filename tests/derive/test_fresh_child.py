@@ -65,7 +65,7 @@ WORKTREE_LINE = (
         SESSION.encode(),
     )
 )
-ENVELOPE_FIELDS = [
+COMMON_FIELD_NAMES = [
     "parentUuid",
     "isSidechain",
     "userType",
@@ -104,7 +104,7 @@ def read_file_records(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
 
 
-def folder_contents(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
+def read_folder_contents(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
     """Return every entry below a folder with its mode, size, time and content."""
     found = {}
     for path in sorted(root.rglob("*")):
@@ -144,14 +144,14 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
         }
     }
     assert list(opening) == [
-        *ENVELOPE_FIELDS,
+        *COMMON_FIELD_NAMES,
         "uuid",
         "timestamp",
         "message",
         "isCompactSummary",
         "isVisibleInTranscriptOnly",
     ]
-    assert list(answer) == [*ENVELOPE_FIELDS, "uuid", "timestamp", "message"]
+    assert list(answer) == [*COMMON_FIELD_NAMES, "uuid", "timestamp", "message"]
     for record in (opening, answer):
         assert (record["entrypoint"], record["userType"], record["isSidechain"]) == (
             "cli",
@@ -311,10 +311,10 @@ def test_a_session_without_prompts_cannot_be_handed_off(
 ) -> None:
     """If a session has no prompts, a handoff raises ``NothingToHandOff`` and writes nothing."""
     parent = locate.session_file(write_session_without_prompts(config_home))
-    before = folder_contents(config_home.root)
+    before = read_folder_contents(config_home.root)
     with pytest.raises(NothingToHandOff):
         write_handoff(config_home, parent)
-    assert folder_contents(config_home.root) == before
+    assert read_folder_contents(config_home.root) == before
 
 
 def test_a_handoff_outside_the_projects_warns(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -405,11 +405,11 @@ def test_a_too_long_next_step_is_refused(config_home: ConfigHome) -> None:
     Nothing is written.
     """
     parent = write_parent(config_home)
-    before = folder_contents(config_home.root)
+    before = read_folder_contents(config_home.root)
     with pytest.raises(UsageError, match="20,000") as caught:
         write_handoff(config_home, parent, next_step="x" * 200_000)
     assert "file" in caught.value.remedy
-    assert folder_contents(config_home.root) == before
+    assert read_folder_contents(config_home.root) == before
 
 
 def test_a_planned_child_is_written_without_its_parent(config_home: ConfigHome) -> None:
@@ -435,10 +435,10 @@ def test_a_planned_child_is_written_only_once(config_home: ConfigHome) -> None:
     """Writing a plan a second time raises an error and leaves the first child unchanged."""
     decided = agents.plan_fresh(write_parent(config_home), config_home.where)
     write_child(decided, config_home.where)
-    before = folder_contents(config_home.project())
+    before = read_folder_contents(config_home.project())
     with pytest.raises(WriteFailed):
         write_child(decided, config_home.where)
-    assert folder_contents(config_home.project()) == before
+    assert read_folder_contents(config_home.project()) == before
 
 
 REFUSED_WRITE_SCRIPT = """
@@ -470,7 +470,7 @@ def test_a_failed_write_leaves_no_files(config_home: ConfigHome, disk_state: str
             "root", os.geteuid() == 0, "a user without rights is taken on by root alone"
         )
     parent = write_parent(config_home)
-    before = folder_contents(config_home.project())
+    before = read_folder_contents(config_home.project())
     environ = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}
     done = subprocess.run(
         [sys.executable, "-c", REFUSED_WRITE_SCRIPT, parent.path, disk_state],
@@ -481,7 +481,7 @@ def test_a_failed_write_leaves_no_files(config_home: ConfigHome, disk_state: str
     )
     assert done.stderr == ""
     assert done.stdout.startswith("Could not write ")
-    assert folder_contents(config_home.project()) == before
+    assert read_folder_contents(config_home.project()) == before
 
 
 def test_a_child_is_written_without_a_state_folder(config_home: ConfigHome) -> None:
@@ -502,7 +502,7 @@ def test_a_failed_check_removes_the_child(
     decided = agents.plan_fresh(
         write_parent(config_home), config_home.where, kind="handoff", next_step="go on"
     )
-    before = folder_contents(config_home.root)
+    before = read_folder_contents(config_home.root)
     if damaged_part == "title":
         monkeypatch.setattr(
             "resume_hooks.derive.child.write_child.title_line",
@@ -510,7 +510,7 @@ def test_a_failed_check_removes_the_child(
         )
     with pytest.raises(CheckFailed, match="was not kept"):
         write_child(damage_line(decided, damaged_part), config_home.where)
-    assert folder_contents(config_home.root).keys() == before.keys()
+    assert read_folder_contents(config_home.root).keys() == before.keys()
 
 
 def damage_line(plan: FreshPlan, part: str) -> FreshPlan:

@@ -120,7 +120,7 @@ class SimulatedClient:
         for step in ["prompt"] * 4 + steps:
             getattr(self, step.replace(" ", "_"))()
 
-    def session_files(self) -> list[str]:
+    def list_session_files(self) -> list[str]:
         """Return the paths of the session and of its descendants."""
         return [str(path) for path in self.path.parent.glob("*.jsonl")]
 
@@ -209,7 +209,7 @@ class SimulatedClient:
         self.open_child(write_child(decided, self.where).file)
 
 
-def outputs_by_call(path: Path, *, only_live: bool = True) -> dict[str, str]:
+def read_outputs_by_call(path: Path, *, only_live: bool = True) -> dict[str, str]:
     """Return the output of each call in the live conversation.
 
     If ``only_live`` is false, calls in the rest of the file are included.
@@ -226,7 +226,7 @@ def outputs_by_call(path: Path, *, only_live: bool = True) -> dict[str, str]:
     }
 
 
-def initial_sessions() -> list[Path | None]:
+def list_initial_sessions() -> list[Path | None]:
     """Return None for an empty session, and the paths of small real sessions."""
     small = [
         path
@@ -244,7 +244,7 @@ def initial_sessions() -> list[Path | None]:
 
 
 given_session_and_steps = given(
-    st.sampled_from(initial_sessions()),
+    st.sampled_from(list_initial_sessions()),
     st.lists(st.sampled_from(STEP_NAMES), min_size=1, max_size=6),
 )
 """Supplies an initial session and a list of steps."""
@@ -262,9 +262,9 @@ def test_each_turn_appears_once_after_any_steps(
     """
     with tempfile.TemporaryDirectory() as home:
         client = SimulatedClient(home, initial_session)
-        whole = outputs_by_call(client.path, only_live=False)
+        whole = read_outputs_by_call(client.path, only_live=False)
         client.append_steps(steps)
-        sessions = [session_file(path) for path in client.session_files()]
+        sessions = [session_file(path) for path in client.list_session_files()]
         outlines = [
             Counter(turn.first_words for turn in make_outline(one).turns) for one in sessions
         ]
@@ -281,7 +281,7 @@ def test_each_turn_appears_once_after_any_steps(
         }
         changed = {
             call: text
-            for call, text in outputs_by_call(client.path).items()
+            for call, text in read_outputs_by_call(client.path).items()
             if text != whole.get(call, text)
         }
         assert {

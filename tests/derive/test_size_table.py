@@ -23,7 +23,7 @@ from tests.builders import (
 )
 
 
-def turns_with_talk_and_calls(turns: int) -> list[Record]:
+def make_turns_with_talk_and_calls(turns: int) -> list[Record]:
     """Return turns with about 900 tokens of talk and 900 tokens of calls and results each."""
     rows: list[Record] = []
     for number in range(turns):
@@ -53,7 +53,7 @@ def write_session_and_estimate_sizes(
 ) -> tuple[SessionFile, dict[str, SizeEstimate]]:
     """Write a session with this number of turns. Return it and the estimate of each size by its name."""
     session = SessionFile(
-        SESSION, write_session(home.project(), SESSION, turns_with_talk_and_calls(turns)), 0, 0
+        SESSION, write_session(home.project(), SESSION, make_turns_with_talk_and_calls(turns)), 0, 0
     )
     found = compare_strategies(session, home.where, iso_time(1_000), **options)
     return session, {each.measured_size.size: each for each in found.handoff_sizes}

@@ -59,7 +59,7 @@ LARGE_SESSION_BYTES = 1_200_000
 are about 15 such sessions."""
 
 
-def bulky_session() -> list[Record]:
+def make_bulky_session() -> list[Record]:
     """Return a session with an output, an image, an input, thinking, an attachment and a paste."""
     image = {
         "type": "image",
@@ -103,7 +103,7 @@ def bulky_session() -> list[Record]:
 @pytest.fixture
 def parent(config_home: ConfigHome) -> str:
     """Write the bulky session with an old modification time."""
-    path = write_session(config_home.project(), SESSION, bulky_session())
+    path = write_session(config_home.project(), SESSION, make_bulky_session())
     os.utime(path, (OLD_TIME, OLD_TIME))
     return path
 
@@ -124,7 +124,7 @@ def write_untrimmed_child(
     return write_child(decided, home.where)
 
 
-def live_contents(path: str) -> dict[str, dict[str, object]]:
+def read_live_contents(path: str) -> dict[str, dict[str, object]]:
     """Return the content fields of each live record, such as ``toolUseResult``, by the record's uuid."""
     transcript = scan_transcript(path)
     found = {}
@@ -135,7 +135,7 @@ def live_contents(path: str) -> dict[str, dict[str, object]]:
     return found
 
 
-def trimmed_line_numbers(path: str) -> list[int]:
+def list_trimmed_line_numbers(path: str) -> list[int]:
     """Return the line numbers of a file's trimmed records."""
     return [
         n
@@ -147,7 +147,7 @@ def trimmed_line_numbers(path: str) -> list[int]:
 def test_untrim_restores_every_kind_of_content(config_home: ConfigHome, parent: str) -> None:
     """An untrimmed child has the same contents as the session that was trimmed."""
     child = write_trimmed_child(parent, config_home)
-    whole, cut = live_contents(parent), live_contents(child)
+    whole, cut = read_live_contents(parent), read_live_contents(child)
     assert {uuid for uuid in whole if whole[uuid] != cut[uuid]} == {
         "u0",
         "a1",
@@ -158,9 +158,9 @@ def test_untrim_restores_every_kind_of_content(config_home: ConfigHome, parent: 
         "a7",
     }
     receipt = write_untrimmed_child(child, config_home)
-    back = live_contents(receipt.file)
+    back = read_live_contents(receipt.file)
     assert {uuid: back[uuid] for uuid in whole} == whole
-    assert trimmed_line_numbers(receipt.file) == []
+    assert list_trimmed_line_numbers(receipt.file) == []
     assert [
         node.context_tokens for node in scan_transcript(receipt.file).chain if node.context_tokens
     ] == []
@@ -186,7 +186,7 @@ def test_trim_and_untrim_count_the_same_records(config_home: ConfigHome, parent:
     write_session(
         os.path.dirname(parent),
         SESSION,
-        [edit if row.get("uuid") == "a4" else row for row in bulky_session()],
+        [edit if row.get("uuid") == "a4" else row for row in make_bulky_session()],
     )
     decided = plan.plan_trim(
         plan.scan_session(session_file(parent)), config_home.where, AGGRESSIVE_OPTIONS
@@ -200,7 +200,7 @@ def test_trim_and_untrim_count_the_same_records(config_home: ConfigHome, parent:
     assert back.facts == ["7 of 7 trimmed records are back"]
 
 
-def session_with_thinking() -> list[Record]:
+def make_session_with_thinking() -> list[Record]:
     """Return a session with eight outputs and a little thinking.
 
     Each output has 12,000 characters and counts as 4,800 tokens.
@@ -226,7 +226,7 @@ def test_trimming_an_untrimmed_child_saves_the_same(config_home: ConfigHome) -> 
 
     Neither the trimmed nor the untrimmed child has token counts of its own.
     """
-    path = write_session(config_home.project(), SESSION, session_with_thinking())
+    path = write_session(config_home.project(), SESSION, make_session_with_thinking())
     first = plan.plan_trim(
         plan.scan_session(session_file(path)), config_home.where, DEFAULT_OPTIONS
     )
@@ -272,9 +272,13 @@ def read_opening(path: str) -> str:
 def test_untrim_restores_only_named_records(config_home: ConfigHome, parent: str) -> None:
     """If records are named, only these are restored. The others can be restored later."""
     child = write_trimmed_child(parent, config_home)
-    numbers = trimmed_line_numbers(child)
+    numbers = list_trimmed_line_numbers(child)
     receipt = write_untrimmed_child(child, config_home, numbers[:2])
-    whole, cut, back = live_contents(parent), live_contents(child), live_contents(receipt.file)
+    whole, cut, back = (
+        read_live_contents(parent),
+        read_live_contents(child),
+        read_live_contents(receipt.file),
+    )
     uuids = [node.uuid for node in scan_transcript(child).nodes if node.line_number in numbers]
     assert [back[uuid] == whole[uuid] for uuid in uuids] == [
         True,
@@ -286,7 +290,7 @@ def test_untrim_restores_only_named_records(config_home: ConfigHome, parent: str
     rest = write_untrimmed_child(receipt.file, config_home)
     assert PLACEHOLDER_LEGEND not in read_opening(rest.file)
     assert {
-        uuid: found for uuid, found in live_contents(rest.file).items() if uuid in whole
+        uuid: found for uuid, found in read_live_contents(rest.file).items() if uuid in whole
     } == whole
 
 
@@ -294,11 +298,11 @@ def test_untrim_refuses_a_record_that_is_not_trimmed(config_home: ConfigHome, pa
     """Naming a record that is not trimmed raises an error that lists the trimmed records."""
     child = write_trimmed_child(parent, config_home)
     with pytest.raises(UsageError) as caught:
-        write_untrimmed_child(child, config_home, [trimmed_line_numbers(child)[0], 0])
+        write_untrimmed_child(child, config_home, [list_trimmed_line_numbers(child)[0], 0])
     assert caught.value.message == "Record 0 of this session's conversation is not trimmed"
     assert (
         caught.value.remedy
-        == f"The trimmed records are: {', '.join(map(str, trimmed_line_numbers(child)))}."
+        == f"The trimmed records are: {', '.join(map(str, list_trimmed_line_numbers(child)))}."
     )
     with pytest.raises(UsageError, match="not trimmed") as none:
         write_untrimmed_child(parent, config_home, [3])
@@ -336,10 +340,10 @@ def test_untrim_restores_contents_of_several_trims(config_home: ConfigHome, pare
         Options(keep_recent=0, only=("media", "results"), threshold=80, min_savings=0),
     )
     third = write_trimmed_child(second, config_home)
-    whole = live_contents(parent)
+    whole = read_live_contents(parent)
     receipt = write_untrimmed_child(third, config_home)
     assert {
-        uuid: found for uuid, found in live_contents(receipt.file).items() if uuid in whole
+        uuid: found for uuid, found in read_live_contents(receipt.file).items() if uuid in whole
     } == whole
     os.unlink(second)
     reading = scan_trimmed_session(session_file(third))
@@ -376,7 +380,7 @@ def test_untrim_reports_lost_originals(config_home: ConfigHome, parent: str) -> 
     receipt = write_untrimmed_child(child, config_home)
     (warning,) = receipt.warnings
     assert warning.endswith(f"stays trimmed: its original is gone: it was line 2 of {parent}.")
-    assert live_contents(receipt.file)["u3"] == live_contents(child)["u3"]
+    assert read_live_contents(receipt.file)["u3"] == read_live_contents(child)["u3"]
     assert PLACEHOLDER_LEGEND in read_opening(receipt.file)
     os.unlink(parent)
     with pytest.raises(SessionNotFound, match="7 of 7 records can't be restored"):
@@ -388,7 +392,7 @@ def test_untrim_refuses_an_original_without_the_call(config_home: ConfigHome, pa
     child = write_trimmed_child(parent, config_home)
     changed = [
         assistant(LONG_TEXT, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r
-        for r in bulky_session()
+        for r in make_bulky_session()
     ]
     write_session(os.path.dirname(parent), SESSION, changed)
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), config_home.where)
@@ -424,23 +428,23 @@ def test_untrim_restores_from_the_backups_of_trims_in_place(
     config_home: ConfigHome, parent: str
 ) -> None:
     """After several trims in place, all originals are restored from the backups."""
-    whole = live_contents(parent)
+    whole = read_live_contents(parent)
     for options in (Options(keep_recent=0, only=("results",), min_savings=0), AGGRESSIVE_OPTIONS):
         trim_in_place(session_file(parent), options, Caller(config_home.where), force=True)
-    assert live_contents(parent) != whole
+    assert read_live_contents(parent) != whole
     receipt = write_untrimmed_child(parent, config_home, strict=True)
     assert {
-        uuid: found for uuid, found in live_contents(receipt.file).items() if uuid in whole
+        uuid: found for uuid, found in read_live_contents(receipt.file).items() if uuid in whole
     } == whole
 
 
 def test_untrim_finds_the_backup_of_a_trimmed_parent(config_home: ConfigHome, parent: str) -> None:
     """If the parent is trimmed in place after the child was made, an untrim uses the parent's backup."""
-    whole, child = live_contents(parent), write_trimmed_child(parent, config_home)
+    whole, child = read_live_contents(parent), write_trimmed_child(parent, config_home)
     trim_in_place(session_file(parent), AGGRESSIVE_OPTIONS, Caller(config_home.where), force=True)
     receipt = write_untrimmed_child(child, config_home, strict=True)
     assert {
-        uuid: found for uuid, found in live_contents(receipt.file).items() if uuid in whole
+        uuid: found for uuid, found in read_live_contents(receipt.file).items() if uuid in whole
     } == whole
 
 
@@ -477,8 +481,8 @@ def test_untrim_omits_blocks_that_cannot_be_sent(config_home: ConfigHome) -> Non
         parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0)
     )
     receipt = write_untrimmed_child(child, config_home, strict=True)
-    assert live_contents(receipt.file)["a1"]["content"] == blocks[2:]
-    assert live_contents(receipt.file)["u2"] == live_contents(parent)["u2"]
+    assert read_live_contents(receipt.file)["a1"]["content"] == blocks[2:]
+    assert read_live_contents(receipt.file)["u2"] == read_live_contents(parent)["u2"]
 
 
 def test_a_child_that_differs_from_the_originals_is_not_kept(
@@ -515,7 +519,11 @@ def test_every_real_session_is_restored(
         return
     child = write_child(decided, config_home.where).file
     receipt = write_untrimmed_child(child, config_home, strict=True)
-    whole, cut, back = live_contents(parent), live_contents(child), live_contents(receipt.file)
+    whole, cut, back = (
+        read_live_contents(parent),
+        read_live_contents(child),
+        read_live_contents(receipt.file),
+    )
     assert back.keys() == cut.keys()
     assert {uuid: back[uuid] for uuid in whole if uuid in cut} == {
         uuid: whole[uuid] for uuid in whole if uuid in cut

@@ -19,7 +19,7 @@ from resume_hooks.cli.verbs.children import TrimOptions, UntrimOptions
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession
 from resume_hooks.derive.trim.options import TypedOptions, make_options
-from resume_hooks.derive.trim.plan import preview_trim
+from resume_hooks.derive.trim.plan import format_trim_preview
 from resume_hooks.derive.untrim import UntrimPlan
 from resume_hooks.derive.verbs.trim import TrimOutcome, trim
 from resume_hooks.derive.verbs.trim_in_place import trim_in_place
@@ -76,7 +76,7 @@ def trim_session(options: TrimOptions) -> Receipt:
 def _describe_trim(outcome: TrimOutcome) -> str:
     receipt = outcome.receipt
     if isinstance(outcome, NothingWritten):
-        return f"{preview_trim(outcome.plan)}\n\nNothing was written."
+        return f"{format_trim_preview(outcome.plan)}\n\nNothing was written."
     notes = [("note", fact) for fact in outcome.facts]
     if not receipt.backup:
         return receipt_text(receipt, notes)

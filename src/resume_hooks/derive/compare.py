@@ -153,8 +153,8 @@ def count_turns_to_break_even(
 
 MAX_LIVE_BYTES_IN_SHELL = (
     24 * 1024 * 1024
-    # A command in a shell reads the live part of a session to compare strategies, but only if this
-    # part has at most this number of bytes, which are about a million tokens.
+    # In a shell, strategies are compared only if the live part of the session has at most this
+    # number of bytes. These are about a million tokens.
 )
 # The size of a typical turn is estimated only if at least this number of turns was counted.
 MIN_COUNTED_TURNS = 3

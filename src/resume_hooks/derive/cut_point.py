@@ -1,6 +1,7 @@
 """Find the record after which to cut a conversation.
 
-It is the requested record, or the nearest one at which the cut separates no call from its result.
+The cut is after the requested record, or after the nearest record where the cut separates no call
+from its result.
 
 Invariant: a call stays with its result, and an answer of the model stays whole. If a record is
 requested by its id, the results of its calls are kept too. If the cut is before an instant, no
@@ -298,7 +299,7 @@ class CutBeforeCompaction:
                 "The client left the compaction of this session on an abandoned branch"
                 if was_abandoned
                 else "This session was never compacted",
-                "There is nothing to undo. outline shows the session's contents.",
+                "There is nothing to undo. The command outline shows the session's contents.",
             )
         return CutTarget(last_node, ignores_preserved_records=True)
 
@@ -387,15 +388,15 @@ def _find_turn_number(transcript: Transcript, node: Node) -> int | None:
 
 
 def _refuse_missing_record(transcript: Transcript, description: str) -> None:
-    """Raise UsageError, because the described record is missing.
+    """Raise UsageError for a record that is missing.
 
-    If only the end of the file was read, do nothing, because the record may be in the part that was
-    not read.
+    If only the end of the file was read, raise nothing, because the record may be in the part that
+    was not read.
     """
     if transcript.is_whole:
         raise UsageError(
             f"{description} in {transcript.path}",
-            "The reference may belong to another session. See outline and read.",
+            "The reference may belong to another session. The commands outline and read show references.",
         )
 
 

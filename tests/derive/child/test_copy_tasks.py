@@ -51,7 +51,7 @@ class SessionWithTasks:
             agents.plan_fresh(self.parent, self.home.where, kind=kind), self.home.where
         )
 
-    def task_files(self, session_id: str = SESSION) -> dict[str, bytes]:
+    def read_task_files(self, session_id: str = SESSION) -> dict[str, bytes]:
         """Return the files of a session's task list, without the client's lock file."""
         folder = self.lists / session_id
         return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
@@ -68,13 +68,13 @@ def test_every_child_gets_the_task_list(
     session_with_tasks: SessionWithTasks, kind: ChildKind
 ) -> None:
     """A handoff, a rollover and a fork get a private copy of the parent's task files."""
-    before = session_with_tasks.task_files()
+    before = session_with_tasks.read_task_files()
     receipt = session_with_tasks.write_child_of_kind(kind)
     own = session_with_tasks.lists / receipt.session_id
     assert (
-        session_with_tasks.task_files(receipt.session_id)
+        session_with_tasks.read_task_files(receipt.session_id)
         == before
-        == session_with_tasks.task_files()
+        == session_with_tasks.read_task_files()
     )
     assert not [warning for warning in receipt.warnings if "task" in warning]
     assert stat.S_IMODE(own.stat().st_mode) == 0o700
@@ -144,11 +144,11 @@ def test_a_task_list_that_cannot_be_written_is_removed(
 def test_a_killed_copy_leaves_the_whole_task_list_or_none(
     session_with_tasks: SessionWithTasks,
 ) -> None:
-    """If copying a task list is killed at any step, the child has the whole list or no list.
+    """If the process is killed while it copies a task list, the child has the whole list or none.
 
     Hidden leftovers are removed when the next child is written.
     """
-    before, children = session_with_tasks.task_files(), iter(map(session_id, range(1, 50)))
+    before, children = session_with_tasks.read_task_files(), iter(map(session_id, range(1, 50)))
 
     def prepare_copy() -> Callable[[], object]:
         child = next(children)
@@ -156,8 +156,8 @@ def test_a_killed_copy_leaves_the_whole_task_list_or_none(
 
     for _ in kill_before_each_change(prepare_copy):
         made = [name for name in os.listdir(session_with_tasks.lists) if not name.startswith(".")]
-        assert all(session_with_tasks.task_files(name) == before for name in made)
+        assert all(session_with_tasks.read_task_files(name) == before for name in made)
     assert len(made) > 1
     session_with_tasks.write_child_of_kind()
     assert not [name for name in os.listdir(session_with_tasks.lists) if name.startswith(".")]
-    assert session_with_tasks.task_files() == before
+    assert session_with_tasks.read_task_files() == before

@@ -74,7 +74,7 @@ def plan_rewrite(
     )
 
 
-def child_lines(
+def write_and_read_child_lines(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **rewrite_options: Any
 ) -> list[bytes]:
     """Write a child, check it, and return its lines without line breaks."""
@@ -86,17 +86,18 @@ def child_lines(
     return [body.removesuffix(b"\n") for body in found]
 
 
-def child_records(
+def write_and_read_child_records(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **rewrite_options: Any
 ) -> list[Record]:
     """Return those records of the child that have a uuid, except the lineage."""
     whole = [
-        parse_record(body) or {} for body in child_lines(folder, rows, edits, **rewrite_options)
+        parse_record(body) or {}
+        for body in write_and_read_child_lines(folder, rows, edits, **rewrite_options)
     ]
     return [row for row in whole if "uuid" in row and join_text_blocks(row) != LINEAGE_BLOCK]
 
 
-def record_uuids(rows: list[Record]) -> list[str]:
+def list_record_uuids(rows: list[Record]) -> list[str]:
     """Return the uuids of the records."""
     return [row["uuid"] for row in rows]
 
@@ -107,7 +108,7 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
     The metadata line and the lineage come first, and the parent's first record follows the lineage.
     """
     rows = conversation(2)
-    found = child_lines(tmp_path, rows, clears_token_counts=False)
+    found = write_and_read_child_lines(tmp_path, rows, clears_token_counts=False)
     lineage = parse_record(found[1])
     assert lineage is not None
     assert found[0] == b'{"head":1}'
@@ -122,13 +123,15 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
 def test_token_counts_are_zeroed_if_the_session_shrank(tmp_path: Path) -> None:
     """Token counts are set to zero if the session shrank, and kept otherwise."""
     assert (
-        get_message(child_records(tmp_path, conversation(1))[1])["usage"]["cache_read_input_tokens"]
+        get_message(write_and_read_child_records(tmp_path, conversation(1))[1])["usage"][
+            "cache_read_input_tokens"
+        ]
         == 0
     )
     assert (
-        get_message(child_records(tmp_path, conversation(1), clears_token_counts=False)[1])[
-            "usage"
-        ]["cache_read_input_tokens"]
+        get_message(
+            write_and_read_child_records(tmp_path, conversation(1), clears_token_counts=False)[1]
+        )["usage"]["cache_read_input_tokens"]
         > 0
     )
 
@@ -147,10 +150,10 @@ def test_each_record_follows_the_previous_one(tmp_path: Path, count: int) -> Non
         )
     rows += [tool_result(f"t{n}", uuid=f"r{n}", parent=f"a{n}", ts=9 + n) for n in range(count)]
     rows.append(assistant("done", uuid="end", parent=f"r{count - 1}", ts=20))
-    found = child_records(tmp_path, rows)
+    found = write_and_read_child_records(tmp_path, rows)
     calls, results = [f"a{n}" for n in range(count)], [f"r{n}" for n in range(count)]
-    assert record_uuids(found) == ["u", *calls, *results, "end"]
-    assert [row["parentUuid"] for row in found[1:]] == record_uuids(found)[:-1]
+    assert list_record_uuids(found) == ["u", *calls, *results, "end"]
+    assert [row["parentUuid"] for row in found[1:]] == list_record_uuids(found)[:-1]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +175,7 @@ def test_timestamps_never_decrease(
     rows = conversation(2)
     for row, at in zip(rows, before, strict=True):
         row["timestamp"] = None if at is None else iso_time(at)
-    assert [row["timestamp"] for row in child_records(tmp_path, rows)] == [
+    assert [row["timestamp"] for row in write_and_read_child_records(tmp_path, rows)] == [
         iso_time(at) for at in after
     ]
 
@@ -181,15 +184,15 @@ def test_the_last_kept_record_has_the_latest_timestamp(tmp_path: Path) -> None:
     """If a blank answer at the end is dropped, the answer before it gets the latest timestamp."""
     rows = [*conversation(1), assistant(" ", uuid="z", parent="r1", ts=1)]
     rows[1]["timestamp"] = rows[0]["timestamp"]
-    found = child_records(tmp_path, rows)
-    assert record_uuids(found) == ["r0", "r1"]
+    found = write_and_read_child_records(tmp_path, rows)
+    assert list_record_uuids(found) == ["r0", "r1"]
     assert found[1]["timestamp"] == iso_time(0.001)
 
 
 def test_unanswered_calls_get_an_error_result(tmp_path: Path) -> None:
     """If calls have no result, an error result for each of them is added at the end of the child."""
     rows = [user("go", uuid="u"), assistant([call("t1"), call("t2")], uuid="a", parent="u", ts=1)]
-    stubs = child_records(tmp_path, rows)[2:]
+    stubs = write_and_read_child_records(tmp_path, rows)[2:]
     blocks = [block for row in stubs for block in row["message"]["content"]]
     assert blocks == [result(name, MISSING_RESULT_TEXT, is_error=True) for name in ("t1", "t2")]
 
@@ -205,9 +208,9 @@ def test_an_edit_finds_the_blocks_of_the_parent(tmp_path: Path) -> None:
         record["message"]["content"][1]["content"] = "short"
         return record
 
-    assert child_records(tmp_path, rows, {2: shorten_result})[2]["message"]["content"] == [
-        result("t", "short")
-    ]
+    assert write_and_read_child_records(tmp_path, rows, {2: shorten_result})[2]["message"][
+        "content"
+    ] == [result("t", "short")]
 
 
 def test_an_edit_may_remove_a_record(tmp_path: Path) -> None:
@@ -216,17 +219,20 @@ def test_an_edit_may_remove_a_record(tmp_path: Path) -> None:
     The lineage still comes first.
     """
     rows = conversation(2)
-    found = child_records(tmp_path, rows, {0: lambda record: None, 1: lambda record: None})
-    assert record_uuids(found) == ["r2", "r3"]
+    found = write_and_read_child_records(
+        tmp_path, rows, {0: lambda record: None, 1: lambda record: None}
+    )
+    assert list_record_uuids(found) == ["r2", "r3"]
     assert (
         join_text_blocks(
-            parse_record(child_lines(tmp_path, rows, {0: lambda record: None})[1]) or {}
+            parse_record(write_and_read_child_lines(tmp_path, rows, {0: lambda record: None})[1])
+            or {}
         )
         == LINEAGE_BLOCK
     )
 
 
-def session_start_message(text: str) -> Record:
+def make_session_start_message(text: str) -> Record:
     """Return the record of a message that a hook shows when a session starts."""
     body = {"type": "hook_system_message", "content": text, "hookName": "SessionStart:resume"}
     return attachment("", uuid="s", parent="a0") | {"attachment": body}
@@ -241,8 +247,8 @@ COLD_CACHE_NOTICE = (
     ("record", "is_copied"),
     [
         (system("informational", uuid="s", parent="a0", content=COLD_CACHE_NOTICE), False),
-        (session_start_message(COLD_CACHE_NOTICE), False),
-        (session_start_message("x"), True),
+        (make_session_start_message(COLD_CACHE_NOTICE), False),
+        (make_session_start_message("x"), True),
         (
             system(
                 "informational", uuid="s", parent="a0", content=f"Not ours. {COLD_CACHE_NOTICE}"
@@ -277,9 +283,9 @@ def test_the_plugins_notices_about_the_parent_are_not_copied(
         user("on", uuid="u1", parent="s", ts=3),
         assistant("done", uuid="a1", parent="u1", ts=4),
     ]
-    found = child_records(tmp_path, rows)
-    assert record_uuids(found) == ["u0", "a0", *(["s"] if is_copied else []), "u1", "a1"]
-    assert [row["parentUuid"] for row in found[1:]] == record_uuids(found)[:-1]
+    found = write_and_read_child_records(tmp_path, rows)
+    assert list_record_uuids(found) == ["u0", "a0", *(["s"] if is_copied else []), "u1", "a1"]
+    assert [row["parentUuid"] for row in found[1:]] == list_record_uuids(found)[:-1]
 
 
 def test_unmatched_calls_and_results_are_removed(tmp_path: Path) -> None:
@@ -296,8 +302,8 @@ def test_unmatched_calls_and_results_are_removed(tmp_path: Path) -> None:
         tool_result("t9", uuid="c", parent="b", ts=3),
     ]
     rows.append(assistant("so", uuid="d", parent="c", ts=4))
-    found = child_records(tmp_path, rows)
-    assert record_uuids(found) == ["u", "a", "b", "d"]
+    found = write_and_read_child_records(tmp_path, rows)
+    assert list_record_uuids(found) == ["u", "a", "b", "d"]
     assert found[1]["message"]["content"] == [{"type": "text", "text": "try"}]
 
 
@@ -312,7 +318,7 @@ def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
         summary("sum", uuid="s", parent="b", ts=6),
     ]
     rows = [*conversation(2), *marks, user("on", uuid="n", parent="s", ts=7)]
-    whole = [parse_record(body) or {} for body in child_lines(tmp_path, rows)]
+    whole = [parse_record(body) or {} for body in write_and_read_child_lines(tmp_path, rows)]
     chain = [row for row in whole if "uuid" in row]
     assert [row["uuid"] for row in chain if join_text_blocks(row) != LINEAGE_BLOCK] == [
         "b",
@@ -336,8 +342,8 @@ def test_the_lineage_in_an_opening_is_replaced(tmp_path: Path, marks: dict[str, 
     """
     said = f"{OPENING_MARKER}\nold\n{CLOSING_MARKER}\n\nNext step, as the user put it:\ngo on"
     rows = [user(said, uuid="o", **marks), assistant("card", uuid="a", parent="o", ts=1)]
-    found = child_records(tmp_path, rows)
-    assert record_uuids(found) == ["o", "a"]
+    found = write_and_read_child_records(tmp_path, rows)
+    assert list_record_uuids(found) == ["o", "a"]
     assert join_text_blocks(found[0]) == f"{LINEAGE_BLOCK}\n\nNext step, as the user put it:\ngo on"
 
 
@@ -352,7 +358,7 @@ def test_a_text_that_only_resembles_an_opening_is_kept(tmp_path: Path, prompt: s
         user(prompt, uuid="q", parent="u", ts=1, isMeta=meta),
         assistant("x", uuid="a", parent="q", ts=2),
     ]
-    assert join_text_blocks(child_records(tmp_path, rows)[1]) == prompt
+    assert join_text_blocks(write_and_read_child_records(tmp_path, rows)[1]) == prompt
 
 
 def test_a_prompt_sent_with_another_uuid_gets_that_uuid(tmp_path: Path) -> None:
@@ -364,7 +370,7 @@ def test_a_prompt_sent_with_another_uuid_gets_that_uuid(tmp_path: Path) -> None:
         user("go", uuid="own", sentAsUuid="sent"),
         assistant("x", uuid="a", parent="sent", ts=1),
     ]
-    assert record_uuids(child_records(tmp_path, rows)) == ["sent", "a"]
+    assert list_record_uuids(write_and_read_child_records(tmp_path, rows)) == ["sent", "a"]
 
 
 @pytest.mark.parametrize("value", [None, "", 5, "else"])
@@ -373,7 +379,7 @@ def test_a_record_gets_the_childs_session_id(tmp_path: Path, value: object) -> N
     rows = conversation(2)
     rows[1]["sessionId"] = value
     del rows[2]["sessionId"]
-    found = child_records(tmp_path, rows)
+    found = write_and_read_child_records(tmp_path, rows)
     assert [row.get("sessionId") for row in found] == [CHILD_ID, CHILD_ID, None, CHILD_ID]
 
 
@@ -393,7 +399,7 @@ def test_the_child_of_a_headless_session_is_listed(
         row.pop("entrypoint", None)
         if parent_entrypoint:
             row["entrypoint"] = parent_entrypoint
-    found = child_records(tmp_path, rows)
+    found = write_and_read_child_records(tmp_path, rows)
     assert [row.get("entrypoint") for row in found] == [child_entrypoint, *[parent_entrypoint] * 3]
 
 
@@ -401,7 +407,7 @@ def test_the_child_of_a_headless_session_is_listed(
 def test_an_invalid_character_is_replaced(tmp_path: Path, invalid_bytes: bytes) -> None:
     """An unpaired surrogate or an invalid byte is replaced with U+FFFD, because the API refuses it."""
     prompt, answer = conversation(1)
-    found = child_records(
+    found = write_and_read_child_records(
         tmp_path, [line(prompt).replace(b"prompt 0", b"prompt " + invalid_bytes), answer]
     )
     assert join_text_blocks(found[0]) == "prompt \ufffd"
@@ -413,7 +419,9 @@ def test_the_first_record_follows_the_lineage(tmp_path: Path, value: object) -> 
     rows = [*conversation(1)]
     rows[0]["parentUuid"] = value
     found = [
-        row for body in child_lines(tmp_path, rows) if "uuid" in (row := parse_record(body) or {})
+        row
+        for body in write_and_read_child_lines(tmp_path, rows)
+        if "uuid" in (row := parse_record(body) or {})
     ]
     assert found[1]["parentUuid"] == found[0]["uuid"]
 
@@ -433,7 +441,9 @@ def test_a_session_that_changes_during_the_rewrite_is_an_error(tmp_path: Path) -
 def test_metadata_lines_follow_the_chain(tmp_path: Path) -> None:
     """The given metadata lines are written unchanged after the chain."""
     assert (
-        child_lines(tmp_path, conversation(1), metadata_lines=[b'{"type":"tag","tag":"x"}'])[-1]
+        write_and_read_child_lines(
+            tmp_path, conversation(1), metadata_lines=[b'{"type":"tag","tag":"x"}']
+        )[-1]
         == b'{"type":"tag","tag":"x"}'
     )
 
@@ -448,7 +458,7 @@ def test_impossible_timestamps_are_replaced(tmp_path: Path, instant: str) -> Non
     rows[1]["timestamp"] = rows[3]["timestamp"] = instant
     found = [
         row["timestamp"]
-        for body in child_lines(tmp_path, rows)
+        for body in write_and_read_child_lines(tmp_path, rows)
         if "timestamp" in (row := parse_record(body) or {})
     ]
     assert found == sorted(found)
@@ -461,7 +471,7 @@ def test_a_uuid_with_escapes_is_the_same_uuid(tmp_path: Path) -> None:
     rows = [line(row).replace(b'"uuid":"r1"', b'"uuid":"\\u00721"') for row in conversation(1)]
     found = [
         row["uuid"]
-        for body in child_lines(tmp_path, rows)
+        for body in write_and_read_child_lines(tmp_path, rows)
         if "uuid" in (row := parse_record(body) or {})
     ]
     assert found[-2:] == ["r0", "r1"]

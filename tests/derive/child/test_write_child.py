@@ -96,7 +96,7 @@ def kind_and_planner(request: pytest.FixtureRequest) -> tuple[str, Planner]:
     ids=lambda pair: pair[0],
 )
 def writable_kind_and_planner(request: pytest.FixtureRequest) -> tuple[str, Planner]:
-    """Return each kind of child except untrim with the function that plans it."""
+    """Return each kind of child except ``untrim``, together with the function that plans it."""
     kind, plan = request.param
     return kind, plan
 

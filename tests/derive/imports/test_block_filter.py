@@ -26,7 +26,7 @@ PDF_BYTES = b"%PDF-1.7\n"
 TEXT_BLOCK = {"type": "text", "text": "hi"}
 
 
-def media_block(
+def make_media_block(
     data: bytes | str, media_type: str = "image/png", kind: str = "image", form: str = "base64"
 ) -> Record:
     """Return an image or a document with embedded data."""
@@ -54,24 +54,27 @@ def replacement_note(replaced_content: str) -> Record:
         ("user", result("c")),
         (
             "user",
-            result("c", [TEXT_BLOCK, media_block(PNG)], is_error=False)
+            result("c", [TEXT_BLOCK, make_media_block(PNG)], is_error=False)
             | {"is_error": True, "content": [TEXT_BLOCK]},
         ),
         (
             "user",
-            result("c", [media_block(PNG), media_block(PDF_BYTES, "application/pdf", "document")]),
+            result(
+                "c",
+                [make_media_block(PNG), make_media_block(PDF_BYTES, "application/pdf", "document")],
+            ),
         ),
-        ("user", media_block("words", "text/plain", "document", "text")),
-        ("user", media_block(PDF_BYTES, "application/pdf", "document")),
+        ("user", make_media_block("words", "text/plain", "document", "text")),
+        ("user", make_media_block(PDF_BYTES, "application/pdf", "document")),
         *(
-            ("user", media_block(data, f"image/{name.split()[0]}"))
+            ("user", make_media_block(data, f"image/{name.split()[0]}"))
             for name, data in IMAGES_BY_FORMAT.items()
         ),
         ("assistant", TEXT_BLOCK),
         ("assistant", {"type": "thinking", "thinking": "hm", "signature": "s"}),
         ("assistant", {"type": "redacted_thinking", "data": "x"}),
         ("assistant", {**call("toolu_01-_", "mcp__a-b__c", x=[1]), "caller": {"type": "direct"}}),
-        ("queued", media_block(PNG)),
+        ("queued", make_media_block(PNG)),
     ],
 )
 def test_known_fields_are_kept_in_order(role: str, block: Record) -> None:
@@ -194,7 +197,7 @@ def test_a_result_keeps_text_and_valid_blocks() -> None:
     )
     assert "is_error" not in filter_one_block({**result("c"), "is_error": "yes"})
     assert "is_error" not in filter_one_block(
-        result("c", [TEXT_BLOCK, media_block(PNG)], is_error=True)
+        result("c", [TEXT_BLOCK, make_media_block(PNG)], is_error=True)
     )
     blocks = [
         {"type": "text", "text": " "},
@@ -213,16 +216,16 @@ def test_a_result_keeps_text_and_valid_blocks() -> None:
 @pytest.mark.parametrize(
     "block",
     [
-        media_block(PNG, "image/evil"),
-        media_block(PNG, "image/jpeg"),
-        media_block(PNG[:12]),
-        media_block(b"\x89PNG\r\n\x1a\n" + PNG[8:16] + bytes(8)),
-        media_block(b"\x89PNG\r\n\x1a\n" + PNG[8:16] + (8001).to_bytes(4) * 2),
-        media_block("!!!"),
-        media_block("ü"),
-        media_block(base64.b64encode(PNG).decode() + "\n"),
-        media_block(PNG + bytes(MAX_IMAGE_CHARACTERS)),
-        media_block(PNG, form="text"),
+        make_media_block(PNG, "image/evil"),
+        make_media_block(PNG, "image/jpeg"),
+        make_media_block(PNG[:12]),
+        make_media_block(b"\x89PNG\r\n\x1a\n" + PNG[8:16] + bytes(8)),
+        make_media_block(b"\x89PNG\r\n\x1a\n" + PNG[8:16] + (8001).to_bytes(4) * 2),
+        make_media_block("!!!"),
+        make_media_block("ü"),
+        make_media_block(base64.b64encode(PNG).decode() + "\n"),
+        make_media_block(PNG + bytes(MAX_IMAGE_CHARACTERS)),
+        make_media_block(PNG, form="text"),
         {"type": "image"},
         {"type": "image", "source": "x"},
         {"type": "image", "source": {"type": "base64", "media_type": ["image/png"], "data": 5}},
@@ -234,17 +237,20 @@ def test_an_invalid_image_is_replaced_by_a_note(block: Record) -> None:
 
 
 def test_linked_media_are_replaced_by_a_note() -> None:
-    """An image or document that consists of an address or a file id is replaced with a note that names it."""
+    """An image or a document that consists of an address or a file id is replaced with a note.
+
+    The note contains the address or the id.
+    """
     url = {"type": "image", "source": {"type": "url", "url": "http://169.254.169.254/\x1b[2J"}}
     assert filter_one_block(url) == replacement_note("An image from http://169.254.169.254/")
     file = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
     assert filter_one_block(file) == replacement_note("A document from file_1")
     assert filter_one_block(
-        media_block(b"words", "application/pdf", "document")
+        make_media_block(b"words", "application/pdf", "document")
     ) == replacement_note("A document in a form that can't be sent")
-    assert filter_one_block(media_block(" ", "text/plain", "document", "text")) == replacement_note(
-        "A document in a form that can't be sent"
-    )
+    assert filter_one_block(
+        make_media_block(" ", "text/plain", "document", "text")
+    ) == replacement_note("A document in a form that can't be sent")
 
 
 JSON_VALUES = st.recursive(
@@ -310,7 +316,7 @@ def test_a_reminder_in_an_import_becomes_plain_text(imported_text: str) -> None:
     block = {"type": "text", "text": imported_text}
     blocks = [
         block,
-        media_block(imported_text, "text/plain", "document", "text"),
+        make_media_block(imported_text, "text/plain", "document", "text"),
         result("c", imported_text),
         result("c", [block]),
     ]

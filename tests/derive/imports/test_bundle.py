@@ -297,12 +297,10 @@ def test_a_failed_session_cancels_the_whole_import(
     )
     path = write_bundle(config_home, one, two)
 
-    def fail_import_of_second_session(
-        decided: ChildPlan, where: Where, *, dry_run: bool
-    ) -> Receipt:
-        if decided.draft.session_id == two.session_id:
+    def fail_import_of_second_session(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
+        if plan.draft.session_id == two.session_id:
             raise CheckFailed("no", "no")
-        return write_if_worthwhile(decided, where, dry_run=dry_run)
+        return write_if_worthwhile(plan, where, dry_run=dry_run)
 
     monkeypatch.setattr(verb_caller, "write_if_worthwhile", fail_import_of_second_session)
     with pytest.raises(CheckFailed):
@@ -344,7 +342,7 @@ def test_a_redacted_bundle_has_no_secrets(config_home: ConfigHome) -> None:
     assert orjson.loads(content)["redacted"] is True
 
 
-def text_replacer(old_text: bytes, new_text: bytes) -> Callable[[bytes], bytes]:
+def make_text_replacer(old_text: bytes, new_text: bytes) -> Callable[[bytes], bytes]:
     """Return a function that replaces a text in a bundle."""
     return lambda content: content.replace(old_text, new_text, 1)
 
@@ -366,8 +364,8 @@ DAMAGE_FUNCTIONS: dict[str, Callable[[bytes], bytes]] = {
     "torn": lambda content: content[:-3],
     "half": lambda content: content[: len(content) // 2],
     "a record less": make_row_remover(b"fix the parser"),
-    "a record changed": text_replacer(b"fix the parser", b"fix the lexer!"),
-    "newer": text_replacer(b'bundle":2', b'bundle":3'),
+    "a record changed": make_text_replacer(b"fix the parser", b"fix the lexer!"),
+    "newer": make_text_replacer(b'bundle":2', b'bundle":3'),
     "more behind": lambda content: content + b"{}\n",
     "an id that is a path": lambda content: content.replace(
         FIRST_SESSION_ID.encode(), b"../" + FIRST_SESSION_ID.encode()[3:]
@@ -376,13 +374,13 @@ DAMAGE_FUNCTIONS: dict[str, Callable[[bytes], bytes]] = {
     "no sessions": lambda content: re.sub(rb"(?s)\n.*\n(?=.)", b"\n", content),
     "written anew": lambda content: orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2),
     "twice the same": repeat_session,
-    "a number for a title": text_replacer(b'"title":"Parser"', b'"title":7'),
-    "another title": text_replacer(b'"title":"Parser"', b'"title":"Larser"'),
-    "another folder": text_replacer(b'"cwd":"/', b'"cwd":"/x'),
-    "a file changed": text_replacer(b"long output", b"lung output"),
-    "a file elsewhere": text_replacer(b"tool-results/out.txt", b"tool-results/oot.txt"),
+    "a number for a title": make_text_replacer(b'"title":"Parser"', b'"title":7'),
+    "another title": make_text_replacer(b'"title":"Parser"', b'"title":"Larser"'),
+    "another folder": make_text_replacer(b'"cwd":"/', b'"cwd":"/x'),
+    "a file changed": make_text_replacer(b"long output", b"lung output"),
+    "a file elsewhere": make_text_replacer(b"tool-results/out.txt", b"tool-results/oot.txt"),
     "a file less": make_row_remover(b"tool-results/out.txt"),
-    "fewer left out": text_replacer(b'"left_out":0', b'"left_out":1'),
+    "fewer left out": make_text_replacer(b'"left_out":0', b'"left_out":1'),
     "no seal": lambda content: re.sub(rb',"seal":"[0-9a-f]{64}"', b"", content),
 }
 """Functions that damage the content of a bundle, by the name of the damage."""

@@ -143,10 +143,13 @@ def test_an_import_names_its_source_in_the_first_line(
     assert alone.derivation_type == "original"
 
 
-def test_an_imported_session_is_found_by_title_and_tag(
+def test_an_imported_session_is_found_by_title_and_as_the_latest(
     config_home: ConfigHome, target_folder: str
 ) -> None:
-    """An imported session is found by its title and as the latest session, and the SDK lists it."""
+    """An imported session is found by its title and as the latest session.
+
+    The SDK lists the session with its title and its tag.
+    """
     receipt = import_records(config_home, target_folder, strangers.hostile_records())
     assert (
         locate.resolve_locator(

@@ -35,7 +35,7 @@ def ask_stand_in(
 
 
 def ask_failing_stand_in(stand_in: StandIn, max_seconds: float = 30.0) -> HeadlessFailed:
-    """Ask a stand-in for the client that fails, and return the error."""
+    """Send a prompt to a failing stand-in for the client, and return the error."""
     with pytest.raises(HeadlessFailed) as caught:
         ask_stand_in(stand_in, max_seconds=max_seconds)
     assert "\n" not in caught.value.message
@@ -230,7 +230,7 @@ DEEPLY_NESTED_ANSWER = "json.loads('{\"word\": \"x\", \"more\": ' + '[' * 400 + 
         DEEPLY_NESTED_ANSWER,
     ],
 )
-def test_an_answer_in_another_form_is_an_error(tmp_path: Path, answer: str) -> None:
+def test_an_answer_in_the_wrong_form_is_an_error(tmp_path: Path, answer: str) -> None:
     """An answer of the wrong form raises an error that names the field and has the call's cost.
 
     The error does not quote the answer.
@@ -330,7 +330,7 @@ def test_the_client_is_found_on_path_or_in_its_usual_folder(tmp_path: Path) -> N
 
 
 def test_a_client_that_cannot_start_is_an_error(tmp_path: Path) -> None:
-    """If the client can't be started, for example without its interpreter, an error says so."""
+    """If the client can't be started, for example because its interpreter is missing, an error says so."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "claude").write_text("#!/no/such/interpreter\n")
@@ -341,8 +341,8 @@ def test_a_client_that_cannot_start_is_an_error(tmp_path: Path) -> None:
         )
 
 
-def test_costs_of_several_calls_are_added(tmp_path: Path) -> None:
-    """The costs of several calls are added, including those of a failed call."""
+def test_costs_of_several_calls_are_added_up(tmp_path: Path) -> None:
+    """The costs of several calls are added up, including the costs of a failed call."""
     made = write_stand_in(tmp_path, "result({'word': 'x'} if call else {})")
     meter = ModelCalls(ClaudeHeadless(Where({"PATH": made.path}), "haiku"), 60, lambda *_: None)
     assert meter.spent.description == ""

@@ -21,15 +21,15 @@ class WordAnswer(BaseModel):
     word: str
 
 
-def parse_answer(**fields: object) -> ForkedModel:
+def make_model_with_answer(**fields: object) -> ForkedModel:
     """Return a model that has returned an answer with these fields."""
     return ForkedModel({"model": MODEL_NAME, **fields})
 
 
-def answer_word(text: str, **fields: object) -> str:
+def get_answered_word(text: str, **fields: object) -> str:
     """Return the word in a model's answer."""
     return (
-        parse_answer(isAnswered=True, text=text, **fields)
+        make_model_with_answer(isAnswered=True, text=text, **fields)
         .ask("", "", WordAnswer, max_seconds=1)
         .data.word
     )
@@ -62,7 +62,7 @@ def test_an_answer_may_be_surrounded_by_text(text: str) -> None:
 
     The client joins the texts before and after a denied tool call.
     """
-    assert answer_word(text) == "a"
+    assert get_answered_word(text) == "a"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_answer_may_be_surrounded_by_text(text: str) -> None:
 def test_an_invalid_answer_is_an_error(text: str, expected_reason: str) -> None:
     """An invalid answer raises a short error with the reason and the model's name."""
     with pytest.raises(HeadlessFailed, match=expected_reason) as failed:
-        answer_word(text)
+        get_answered_word(text)
     assert MODEL_NAME in failed.value.message
     assert len(failed.value.message) < 300
 
@@ -113,7 +113,7 @@ def test_a_refusal_is_reported_on_one_short_line(
     fields: dict[str, Any], expected_reason: str
 ) -> None:
     """A refusal is reported on one short line, with the client's or the module's reason."""
-    model = parse_answer(**fields)
+    model = make_model_with_answer(**fields)
     assert model.was_asked
     assert model.has_timed_out == (fields.get("reason") == "late")
     with pytest.raises(HeadlessFailed, match=expected_reason) as failed:
@@ -131,7 +131,7 @@ def test_the_reported_token_counts_are_shown() -> None:
     }
     usage["output_tokens"] = -1
     assert (
-        parse_answer(usage=usage).usage_text
+        make_model_with_answer(usage=usage).usage_text
         == "41,000 tokens read from the cache, 0 written to it, 12 new, 0 answered"
     )
     for nothing in (
@@ -140,6 +140,6 @@ def test_the_reported_token_counts_are_shown() -> None:
         {"usage": "much"},
         {"usage": {"input_tokens": "5"}},
     ):
-        assert parse_answer(**nothing).usage_text == ""
-    assert not parse_answer().was_asked
+        assert make_model_with_answer(**nothing).usage_text == ""
+    assert not make_model_with_answer().was_asked
     assert ForkedModel({"model": 5}).name == ""

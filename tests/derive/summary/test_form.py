@@ -22,7 +22,7 @@ from tests.builders import SESSION
 KNOWN_RECORD_NUMBERS = frozenset({3, 7, 12})
 
 
-def summary_text(focus: str = "", **fields: Any) -> str:
+def make_summary_text(focus: str = "", **fields: Any) -> str:
     """Return the text of a summary with these fields."""
     summary = Summary.model_validate({"goal": "", "state": "", **fields})
     return format_summary(
@@ -33,7 +33,7 @@ def summary_text(focus: str = "", **fields: Any) -> str:
     )
 
 
-def points_without_records(*texts: str) -> list[dict[str, Any]]:
+def make_points_without_records(*texts: str) -> list[dict[str, Any]]:
     """Return points without references to records."""
     return [{"text": text} for text in texts]
 
@@ -43,11 +43,11 @@ def test_a_summary_has_a_heading_and_named_sections() -> None:
 
     The heading says that the text is not an instruction.
     """
-    text = summary_text(
+    text = make_summary_text(
         goal="Mend it.",
         state="Nearly there.",
         decisions=[{"text": "Keep tabs, since the linter wants them.", "records": [3, 7]}],
-        next=points_without_records("Run the tests.", "Tag it."),
+        next=make_points_without_records("Run the tests.", "Tag it."),
     )
     assert text == (
         "summary by haiku-9, from the session's records (not instructions; :N is record 11111111:N)\n"
@@ -63,10 +63,10 @@ def test_a_summary_has_a_heading_and_named_sections() -> None:
 
 def test_the_heading_has_the_users_focus() -> None:
     """The summary's heading contains the user's focus on one line. A long focus is shortened."""
-    assert 'records, asked for "focus on the parser" (not' in summary_text(
+    assert 'records, asked for "focus on the parser" (not' in make_summary_text(
         "focus on\n\nthe parser", goal="x"
     )
-    assert len(summary_text("word " * 900, goal="x").split("\n")[0]) < 400
+    assert len(make_summary_text("word " * 900, goal="x").split("\n")[0]) < 400
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,11 @@ def test_the_heading_has_the_users_focus() -> None:
     ],
 )
 def test_only_references_to_shown_records_are_kept(records: list[Any], shown: str) -> None:
-    """References to shown records are kept once, in any spelling. All other references are dropped."""
-    assert summary_text(goal="g", done=[{"text": "It works.", "records": records}]).endswith(
+    """A reference to a shown record is kept once, however it is spelled.
+
+    All other references are dropped.
+    """
+    assert make_summary_text(goal="g", done=[{"text": "It works.", "records": records}]).endswith(
         f"\n  - It works.{shown}"
     )
 
@@ -103,12 +106,12 @@ def test_hostile_fields_stay_within_their_line(text: str) -> None:
 
     Control characters in the field are removed.
     """
-    found = summary_text(
+    found = make_summary_text(
         text,
         goal=text,
         state=text,
-        facts=points_without_records(text),
-        next=points_without_records(text, "Last."),
+        facts=make_points_without_records(text),
+        next=make_points_without_records(text, "Last."),
     )
     named = re.compile(
         r"summary by |goal: |where the work stands: |how things are here:$|what remains.*:$|  - "
@@ -123,9 +126,9 @@ def test_hostile_fields_stay_within_their_line(text: str) -> None:
 
 def test_a_long_summary_is_shortened() -> None:
     """The number and length of a summary's points and the length of the whole summary are limited."""
-    many = points_without_records(*("word " * 500 for _ in range(50)))
-    assert summary_text(goal="g", next=many).count("\n  - ") == MAX_SECTION_POINTS
-    text = summary_text(
+    many = make_points_without_records(*("word " * 500 for _ in range(50)))
+    assert make_summary_text(goal="g", next=many).count("\n  - ") == MAX_SECTION_POINTS
+    text = make_summary_text(
         goal="word " * 5_000, next=many, constraints=many, decisions=many, facts=many, done=many
     )
     assert len(text) <= MAX_SUMMARY_CHARACTERS
@@ -134,8 +137,8 @@ def test_a_long_summary_is_shortened() -> None:
 
 def test_blank_fields_are_omitted() -> None:
     """Blank fields are left out, so a summary with only blank fields is empty."""
-    assert summary_text(goal="  ", done=points_without_records("", " \n ")) == ""
-    assert "done" not in summary_text(goal="x", done=points_without_records(""))
+    assert make_summary_text(goal="  ", done=make_points_without_records("", " \n ")) == ""
+    assert "done" not in make_summary_text(goal="x", done=make_points_without_records(""))
 
 
 def test_notes_of_parts_are_listed_in_order() -> None:

@@ -30,14 +30,14 @@ from tests.builders import (
 from tests.needs import corpus_sessions, require_for_test
 
 
-def material_of_records(home: ConfigHome, records: list[Record]) -> SummaryMaterial:
+def read_material_of_records(home: ConfigHome, records: list[Record]) -> SummaryMaterial:
     """Return the material of a session with these records."""
     return read_summary_material(
         locate.session_file(write_session(home.project(), SESSION, records)), home.where
     )
 
 
-def long_session(turns: int, words_per_output: int = 900) -> list[Record]:
+def make_long_session(turns: int, words_per_output: int = 900) -> list[Record]:
     """Return turns with a prompt, a call, an output of ``words_per_output`` words, and an answer."""
     records: list[Record] = []
     for turn in range(turns):
@@ -70,7 +70,7 @@ def long_session(turns: int, words_per_output: int = 900) -> list[Record]:
 
 def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
     """The material of a small session is one part, in which each message follows its reference."""
-    found = material_of_records(config_home, conversation(3))
+    found = read_material_of_records(config_home, conversation(3))
     (part,) = found.parts
     assert part.record_numbers == {0, 1, 2, 3, 4, 5}
     assert part.text.startswith(f"{MATERIAL_HEADING}\n11111111:0 ")
@@ -83,14 +83,14 @@ def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
 def test_client_additions_are_left_out(config_home: ConfigHome) -> None:
     """Lists of skills and other additions of the client are not in the material."""
     records = [*conversation(1), attachment("LISTING OF SKILLS", uuid="x", parent="r1", ts=5)]
-    found = material_of_records(config_home, records)
+    found = read_material_of_records(config_home, records)
     assert "LISTING" not in found.parts[0].text
     assert found.record_numbers == {0, 1}
 
 
 def test_a_long_message_is_cut(config_home: ConfigHome) -> None:
     """A very long message is cut, and the number of omitted characters is stated."""
-    found = material_of_records(
+    found = read_material_of_records(
         config_home,
         [user("word " * 200_000, uuid="a"), assistant("ok", uuid="b", parent="a", ts=1)],
     )
@@ -100,33 +100,35 @@ def test_a_long_message_is_cut(config_home: ConfigHome) -> None:
 
 def test_a_session_just_below_the_limit_is_one_part(config_home: ConfigHome) -> None:
     """A session just below the limit of a part is not split."""
-    records = long_session(96)
-    whole = material_of_records(config_home, records)
+    records = make_long_session(96)
+    whole = read_material_of_records(config_home, records)
     assert len(whole.parts) == 1
     assert MAX_SUMMARY_PART_BYTES * 0.9 < whole.character_count <= MAX_SUMMARY_PART_BYTES
     assert whole.record_numbers == set(range(len(records)))
 
 
-@pytest.mark.parametrize(("turns", "parts"), [(160, 2), (250, 3), (900, MAX_SUMMARY_PARTS)])
+@pytest.mark.parametrize(
+    ("turn_count", "expected_part_count"), [(160, 2), (250, 3), (900, MAX_SUMMARY_PARTS)]
+)
 def test_a_long_session_is_split_into_parts(
-    config_home: ConfigHome, turns: int, parts: int
+    config_home: ConfigHome, turn_count: int, expected_part_count: int
 ) -> None:
     """A long session is split into a limited number of parts. The latest part omits no record."""
-    records = long_session(turns)
-    found = material_of_records(config_home, records)
-    assert len(found.parts) == parts
+    records = make_long_session(turn_count)
+    found = read_material_of_records(config_home, records)
+    assert len(found.parts) == expected_part_count
     assert all(len(part.text) <= MAX_SUMMARY_PART_BYTES for part in found.parts)
     firsts = [min(part.record_numbers) for part in found.parts]
     assert firsts == sorted(firsts)
     latest = found.parts[-1].record_numbers
     assert latest == set(range(min(latest), len(records)))
     assert len(latest) > 200
-    assert found.call_count == parts + 1
+    assert found.call_count == expected_part_count + 1
 
 
 def test_omitted_records_are_not_counted_as_shown(config_home: ConfigHome) -> None:
     """Records that a part leaves out are not among its record numbers, and the part mentions the gap."""
-    found = material_of_records(config_home, long_session(2_000, words_per_output=60))
+    found = read_material_of_records(config_home, make_long_session(2_000, words_per_output=60))
     first = found.parts[0]
     heads = {int(number) for number in re.findall(r"^11111111:([0-9]+) ", first.text, re.MULTILINE)}
     assert first.record_numbers == heads
@@ -140,16 +142,20 @@ def test_the_limit_of_a_part_is_in_bytes(config_home: ConfigHome) -> None:
         user("\ubc18\ub4dc\uc2dc " * 1_400, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n)
         for n in range(60)
     ]
-    found = material_of_records(config_home, records)
+    found = read_material_of_records(config_home, records)
     assert len(found.parts) == MAX_SUMMARY_PARTS
     assert all(len(part.text.encode()) <= MAX_SUMMARY_PART_BYTES * 1.05 for part in found.parts)
 
 
 def test_an_empty_session_has_no_parts(config_home: ConfigHome) -> None:
     """An empty session has no parts, and a session without text has one."""
-    assert material_of_records(config_home, []).parts == ()
+    assert read_material_of_records(config_home, []).parts == ()
     assert (
-        len(material_of_records(config_home, [tool_result("t", "", uuid="a", parent=None)]).parts)
+        len(
+            read_material_of_records(
+                config_home, [tool_result("t", "", uuid="a", parent=None)]
+            ).parts
+        )
         == 1
     )
 

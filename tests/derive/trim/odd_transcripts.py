@@ -26,7 +26,7 @@ IMAGE = {
     },
 }
 TOOL_NAMES = ("Read", "Bash", "Write", "Edit", "MultiEdit", "AskUserQuestion", "mcp__x__y", "")
-TEXTS = (
+SAMPLE_TEXTS = (
     "", "  \n", "short", "word " * 15, "long \u2028 line " * 60, "x" * 120, "y" * 877, "paste " * 500,
     "\U0001f600 emoji " * 90, placeholders.result_placeholder("Read", 9_000, OriginalReference("1a2b3c4d", 7)),
     "head " * 40 + "\n\n[...truncated - original content was 9,999 characters, showing first 200]",
@@ -49,8 +49,8 @@ class TranscriptMaker:
         return self.draw(st.sampled_from(choices))
 
     def pick_text(self) -> str:
-        """Return one of ``TEXTS``, for example an empty, a short or a long text."""
-        return str(self.pick(*TEXTS))
+        """Return one of ``SAMPLE_TEXTS``, for example an empty, a short or a long text."""
+        return str(self.pick(*SAMPLE_TEXTS))
 
     def add(
         self,
@@ -96,9 +96,9 @@ class TranscriptMaker:
             body["usage"] = builders.usage(2_000 + 400 * self.count)
         return self.add("assistant", message=body, **record_fields)
 
-    def call_block(self, call: str) -> Record:
+    def call_block(self, call_id: str) -> Record:
         """Return a call of some tool with some input."""
-        self.calls.append(call)
+        self.calls.append(call_id)
         tool = self.pick(*TOOL_NAMES)
         path = self.pick("/a", "/b")
         given: Any = {
@@ -116,9 +116,9 @@ class TranscriptMaker:
             "": "no object",
         }.get(tool, {"file_path": path, "offset": self.pick(None, 5)})
         return (
-            builders.call(call, tool, **given)
+            builders.call(call_id, tool, **given)
             if isinstance(given, dict)
-            else {**builders.call(call), "input": given}
+            else {**builders.call(call_id), "input": given}
         )
 
     def result_block(self, call_id: str) -> Record:

@@ -97,10 +97,10 @@ def scan_file(path: Path) -> SessionScan:
     return plan.scan_session(session_file(str(path)))
 
 
-def get_chain_rewrite(plan: TrimPlan) -> ChainRewrite:
+def get_chain_rewrite(trim_plan: TrimPlan) -> ChainRewrite:
     """Return the rewritten chain of a planned child."""
-    assert isinstance(plan.body, ChainRewrite)
-    return plan.body
+    assert isinstance(trim_plan.body, ChainRewrite)
+    return trim_plan.body
 
 
 def plan_trim_of_file(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:

@@ -27,8 +27,8 @@ OPTIONS_BY_NAME = {
 }
 
 
-def sent_calls(transcript: Transcript) -> Counter[tuple[str, str]]:
-    """Return how often each call and result that the API accepts is on the live chain, by kind and id."""
+def count_sent_calls(transcript: Transcript) -> Counter[tuple[str, str]]:
+    """Count each call and each result on the live chain that the API accepts, by kind and id."""
     row = linearize_chain(transcript.chain)
     return Counter(
         (kind, call)
@@ -39,7 +39,7 @@ def sent_calls(transcript: Transcript) -> Counter[tuple[str, str]]:
     )
 
 
-def thinking_blocks(transcript: Transcript) -> Counter[tuple[object, ...]]:
+def count_thinking_blocks(transcript: Transcript) -> Counter[tuple[object, ...]]:
     """Return how often each thinking block occurs on the live chain."""
     kinds = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
     found: Counter[tuple[object, ...]] = Counter()
@@ -63,14 +63,14 @@ def assert_child_is_trimmed(home: ConfigHome, scanned: SessionScan, options: Opt
     stubs = Counter(
         ("result", call) for call in get_chain_rewrite(decided).linear_chain.open_call_ids
     )
-    assert sent_calls(child) == sent_calls(scanned.transcript) + stubs
-    assert thinking_blocks(child) <= thinking_blocks(scanned.transcript)
+    assert count_sent_calls(child) == count_sent_calls(scanned.transcript) + stubs
+    assert count_thinking_blocks(child) <= count_thinking_blocks(scanned.transcript)
     again = plan.plan_trim(plan.scan_session(session_file(decided.draft.path)), home.where, options)
     assert again.choices == ()
     assert not again.is_worthwhile
 
 
-def test_a_real_session_is_trimmed_at_three_settings(
+def test_a_real_session_is_trimmed_with_three_settings(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
     """A real session can be trimmed with three settings, and its file is unchanged."""

@@ -49,11 +49,11 @@ def plan_in_new_home(home: ConfigHome) -> TrimPlan:
     return plan_trim_of_file(home, path)
 
 
-def describe_files_after_attempt(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
+def describe_files_after_attempt(home: ConfigHome, plan: TrimPlan) -> dict[str, Any]:
     """Return the sizes and names of the files that are left after an attempt to write a child."""
     child, history = (
-        Path(decided.draft.path),
-        home.config / "file-history" / decided.draft.session_id,
+        Path(plan.draft.path),
+        home.config / "file-history" / plan.draft.session_id,
     )
     beside = [*child.with_suffix("").rglob("*"), *history.rglob("*")]
     return {

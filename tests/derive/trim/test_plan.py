@@ -66,7 +66,7 @@ def write_parser_session(home: ConfigHome, session_id: str = SESSION) -> Path:
     return write_project_session(home, [*chain.rows, custom_title("The parser")], session_id)
 
 
-def lineage_blocks(path: Path) -> list[str]:
+def list_lineage_blocks(path: Path) -> list[str]:
     """Return the texts of the records that begin with a lineage."""
     return [
         said
@@ -104,7 +104,7 @@ def test_a_trimmed_child_is_linked_and_titled(config_home: ConfigHome) -> None:
 def test_the_first_trim_adds_a_lineage_block(config_home: ConfigHome) -> None:
     """The first trim adds a hidden first record with the lineage and an explanation of placeholders."""
     child = trim_file(config_home, write_parser_session(config_home))
-    (block,) = lineage_blocks(child)
+    (block,) = list_lineage_blocks(child)
     assert block.endswith(f"{CLOSING_MARKER}\n{PLACEHOLDER_LEGEND}")
     assert SESSION in block
     first = next(row for row in read_file_records(child) if "uuid" in row)
@@ -115,7 +115,7 @@ def test_a_second_trim_replaces_the_lineage_block(config_home: ConfigHome) -> No
     """A second trim replaces the lineage with one that names both ancestors."""
     child = trim_file(config_home, write_parser_session(config_home))
     again = trim_file(config_home, child, threshold=200)
-    (block,) = lineage_blocks(again)
+    (block,) = list_lineage_blocks(again)
     assert block.count(PLACEHOLDER_LEGEND) == 1
     # Each session's id appears twice, because it is also in the name of the session's file.
     assert [block.count(name) for name in (SESSION, child.stem)] == [2, 2]
@@ -260,22 +260,22 @@ def test_a_trimmed_handoff_keeps_its_next_step(config_home: ConfigHome) -> None:
                 + b"\n"
             )
     child = trim_file(config_home, Path(made.file))
-    (block,) = lineage_blocks(child)
+    (block,) = list_lineage_blocks(child)
     assert extract_next_step(block) == step
     assert made.session_id in block
     assert block.count(OPENING_MARKER) == 1
 
 
-def file_snapshot(message: str, **extra: Any) -> Record:
+def make_file_snapshot(message_id: str, **extra_fields: Any) -> Record:
     """Return the record with which the client backs up files at a message."""
     return {
         "type": "file-history-snapshot",
-        "messageId": message,
+        "messageId": message_id,
         "snapshot": {
-            "messageId": message,
+            "messageId": message_id,
             "trackedFileBackups": {"/a": {"backupFileName": "b@v1"}},
         },
-        **extra,
+        **extra_fields,
     }
 
 
@@ -297,17 +297,17 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
     }
     rows = [
         *before,
-        file_snapshot("old0"),
+        make_file_snapshot("old0"),
         *marks,
         chain[0],
-        file_snapshot("c0"),
+        make_file_snapshot("c0"),
         *chain[1:],
         delta,
-        file_snapshot("gone"),
+        make_file_snapshot("gone"),
     ]
     child = trim_file(config_home, write_project_session(config_home, rows))
     kept = [line for line in child.read_bytes().split(b"\n") if b"file-history" in line]
-    assert kept == [builders.line(file_snapshot("c0")), builders.line(delta)]
+    assert kept == [builders.line(make_file_snapshot("c0")), builders.line(delta)]
 
 
 def test_a_snapshot_gets_the_childs_session_id(config_home: ConfigHome) -> None:
@@ -317,10 +317,10 @@ def test_a_snapshot_gets_the_childs_session_id(config_home: ConfigHome) -> None:
     """
     path = write_project_session(
         config_home,
-        [*Chain().ask().call_with_result("t1").rows, file_snapshot("c0", sessionId=SESSION)],
+        [*Chain().ask().call_with_result("t1").rows, make_file_snapshot("c0", sessionId=SESSION)],
     )
     child = trim_file(config_home, path)
-    assert file_snapshot("c0", sessionId=child.stem) in read_file_records(child)
+    assert make_file_snapshot("c0", sessionId=child.stem) in read_file_records(child)
 
 
 def test_a_trimmed_child_can_be_written_to_another_folder(

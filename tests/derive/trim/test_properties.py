@@ -47,7 +47,7 @@ class TrimmedCase:
         self.parent.write_bytes(data)
         self.where = {"HOME": folder, "CLAUDE_CONFIG_DIR": folder}
         self.plan = self.plan_trim(self.parent, options)
-        if not any(node.is_message for node in kept_nodes(self.plan)):
+        if not any(node.is_message for node in list_kept_nodes(self.plan)):
             raise NothingToTrim("blank")
         # The checks of the child raise an error if it is invalid.
         write_child(self.plan, Where(self.where))
@@ -60,13 +60,13 @@ class TrimmedCase:
         )
 
 
-def kept_nodes(decided: TrimPlan) -> list[Node]:
+def list_kept_nodes(trim_plan: TrimPlan) -> list[Node]:
     """Return the parent's records that the child contains."""
-    uuids = {(parse_record(line) or {}).get("uuid") for line in decided.body.lines()}
-    return [node for node in get_chain_rewrite(decided).linear_chain.nodes if node.uuid in uuids]
+    uuids = {(parse_record(line) or {}).get("uuid") for line in trim_plan.body.lines()}
+    return [node for node in get_chain_rewrite(trim_plan).linear_chain.nodes if node.uuid in uuids]
 
 
-def record_line(path: Path, node: Node) -> bytes:
+def read_record_line(path: Path, node: Node) -> bytes:
     """Return the bytes of a record's line in a file."""
     return Line(0, node.offset, path.read_bytes()[node.offset :][: node.line_length]).body
 
@@ -110,9 +110,9 @@ def assert_calls_have_results(child: Transcript) -> None:
 
 def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> None:
     """Check that unedited records have the same bytes, except for the fields that must change."""
-    there = {node.uuid: record_line(case.child, node) for node in child.nodes}
+    there = {node.uuid: read_record_line(case.child, node) for node in child.nodes}
     for node in get_chain_rewrite(case.plan).linear_chain.nodes:
-        raw = record_line(case.parent, node)
+        raw = read_record_line(case.parent, node)
         if (
             node.line_number in get_chain_rewrite(case.plan).edits
             or node.has_sent_uuid
@@ -164,7 +164,7 @@ def assert_thinking_unchanged(case: TrimmedCase, child: Transcript) -> None:
     """Check that every thinking block of the child is one of the parent's."""
     parent = scan_transcript(str(case.parent))
 
-    def thinking_blocks_of_chain(transcript: Transcript) -> list[Record]:
+    def list_thinking_blocks(transcript: Transcript) -> list[Record]:
         return [
             block
             for node in transcript.chain
@@ -172,8 +172,8 @@ def assert_thinking_unchanged(case: TrimmedCase, child: Transcript) -> None:
             if block.get("type") in {"thinking", "redacted_thinking"}
         ]
 
-    known = thinking_blocks_of_chain(parent)
-    assert all(thought in known for thought in thinking_blocks_of_chain(child))
+    known = list_thinking_blocks(parent)
+    assert all(thought in known for thought in list_thinking_blocks(child))
 
 
 @settings(

@@ -73,19 +73,19 @@ def cut_case(
     return CutCase(rule, description, chain, value_address, expected_value, options)
 
 
-def output_chain(*calls: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
+def make_output_chain(*calls: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
     """Return a function that makes a chain of calls with long outputs, followed by a turn.
 
     Each of ``calls`` has the id, tool and input of a call.
     """
 
-    def chain() -> Chain:
+    def make_chain() -> Chain:
         made = Chain().ask()
         for number, (call, tool, given) in enumerate(calls):
             made.call_with_result(call, tool, f"{number} {LONG_OUTPUT}", **given)
         return made.add_short_turns(1)
 
-    return chain
+    return make_chain
 
 
 def make_placeholder(tool: str, size: str, reason: str = "") -> str:
@@ -100,22 +100,22 @@ def make_placeholder(tool: str, size: str, reason: str = "") -> str:
 PRINTED_PLACEHOLDER = "[Results from a tool suppressed - original content was 9 tokens]"
 OUTPUT_ADDRESS = ("c2", "message", "content", 0, "content")
 FILE_A_INPUT: dict[str, Any] = {"file_path": "/a"}
-PART_OF_A_INPUT: dict[str, Any] = {"file_path": "/a", "offset": 5, "limit": 9}
+FILE_A_PART_INPUT: dict[str, Any] = {"file_path": "/a", "offset": 5, "limit": 9}
 
 KEPT_CASES = [
-    kept_case("superseded", "the last read is the one that counts", output_chain(("t1", "Read", FILE_A_INPUT))),
+    kept_case("superseded", "the last read is the one that counts", make_output_chain(("t1", "Read", FILE_A_INPUT))),
     kept_case("superseded", "another file was read",
-         output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", {"file_path": "/b"}))),
+         make_output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", {"file_path": "/b"}))),
     kept_case("superseded", "a part read later does not hold the rest",
-         output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", PART_OF_A_INPUT))),
+         make_output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", FILE_A_PART_INPUT))),
     kept_case("superseded", "another part was read later",
-         output_chain(("t1", "Read", PART_OF_A_INPUT), ("t2", "Read", {**PART_OF_A_INPUT, "offset": 50}))),
+         make_output_chain(("t1", "Read", FILE_A_PART_INPUT), ("t2", "Read", {**FILE_A_PART_INPUT, "offset": 50}))),
     kept_case("superseded", "a whole read does not reach so far",
-         output_chain(("t1", "Read", {**PART_OF_A_INPUT, "offset": 1_995}), ("t2", "Read", FILE_A_INPUT))),
+         make_output_chain(("t1", "Read", {**FILE_A_PART_INPUT, "offset": 1_995}), ("t2", "Read", FILE_A_INPUT))),
     kept_case("superseded", "a whole read of a PDF shows no page for certain",
-         output_chain(("t1", "Read", {"file_path": "/a", "pages": "1-5"}), ("t2", "Read", FILE_A_INPUT))),
+         make_output_chain(("t1", "Read", {"file_path": "/a", "pages": "1-5"}), ("t2", "Read", FILE_A_INPUT))),
     kept_case("superseded", "the change came before the read",
-         output_chain(("t1", "Edit", FILE_A_INPUT), ("t2", "Read", FILE_A_INPUT))),
+         make_output_chain(("t1", "Edit", FILE_A_INPUT), ("t2", "Read", FILE_A_INPUT))),
     kept_case("superseded", "the later read failed",
          lambda: Chain().ask().call_with_result("t1", **FILE_A_INPUT).call_with_result("t2", "Read", "gone",
          error=True, **FILE_A_INPUT).add_short_turns(1)),
@@ -125,11 +125,11 @@ KEPT_CASES = [
     kept_case("superseded", "the later read is still waited for",
          lambda: Chain().ask().call_with_result("t1", **FILE_A_INPUT).call("t2", "Read", **FILE_A_INPUT)),
     kept_case("superseded", "a search is no read",
-         output_chain(("t1", "Grep", {"path": "/a"}), ("t2", "Read", FILE_A_INPUT))),
+         make_output_chain(("t1", "Grep", {"path": "/a"}), ("t2", "Read", FILE_A_INPUT))),
     kept_case("superseded", "both were made at once, in one record", lambda: Chain().ask()
          .answer([builders.call("t1", "Read", **FILE_A_INPUT), builders.call("t2", "Edit", **FILE_A_INPUT)])
          .result("t1").result("t2")),
-    kept_case("repeats", "the outputs differ", output_chain(("t1", "Bash", {}), ("t2", "Bash", {}))),
+    kept_case("repeats", "the outputs differ", make_output_chain(("t1", "Bash", {}), ("t2", "Bash", {}))),
     kept_case("repeats", "another tool said the same",
          lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Grep").add_short_turns(1)),
     kept_case("repeats", "below its placeholder",
@@ -208,13 +208,13 @@ KEPT_CASES = [
 
 CUT_CASES = [
     cut_case("superseded", "a file read again",
-        output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", FILE_A_INPUT)),
+        make_output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", FILE_A_INPUT)),
         OUTPUT_ADDRESS, make_placeholder("Read", "1,702", "the file was read again later")),
     cut_case("superseded", "a part before the whole",
-        output_chain(("t1", "Read", PART_OF_A_INPUT), ("t2", "Read", FILE_A_INPUT)),
+        make_output_chain(("t1", "Read", FILE_A_PART_INPUT), ("t2", "Read", FILE_A_INPUT)),
         OUTPUT_ADDRESS, make_placeholder("Read", "1,702", "the file was read again later")),
     cut_case("superseded", "a file changed later",
-        output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Edit", FILE_A_INPUT)),
+        make_output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Edit", FILE_A_INPUT)),
         OUTPUT_ADDRESS, make_placeholder("Read", "1,702", "the file was changed later")),
     cut_case("repeats", "the earlier of two",
          lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Bash").add_short_turns(1),

@@ -25,12 +25,12 @@ def plan_chain(home: ConfigHome, chain: Chain, **options: Any) -> TrimPlan:
     return plan_trim_of_file(home, write_project_session(home, chain), **options)
 
 
-def trimmed_call_ids(decided: TrimPlan) -> list[str]:
+def list_trimmed_call_ids(trim_plan: TrimPlan) -> list[str]:
     """Return the ids of the calls whose contents are trimmed, oldest first."""
-    return list(dict.fromkeys(choice.piece.call_id for choice in decided.choices))
+    return list(dict.fromkeys(choice.piece.call_id for choice in trim_plan.choices))
 
 
-def turns_with_outputs(count: int) -> Chain:
+def make_turns_with_outputs(count: int) -> Chain:
     """Return turns with one long output each. The calls are ``t0``, ``t1`` and so on."""
     chain = Chain()
     for number in range(count):
@@ -48,8 +48,8 @@ def test_the_last_turns_are_protected(
     config_home: ConfigHome, keep_recent: int | None, expected_trimmed_count: int
 ) -> None:
     """``--keep-recent N`` protects the last N turns. Without the option, two turns are protected."""
-    assert trimmed_call_ids(
-        plan_chain(config_home, turns_with_outputs(4), keep_recent=keep_recent)
+    assert list_trimmed_call_ids(
+        plan_chain(config_home, make_turns_with_outputs(4), keep_recent=keep_recent)
     ) == [f"t{number}" for number in range(expected_trimmed_count)]
 
 
@@ -61,20 +61,20 @@ def test_only_the_last_results_of_a_long_turn_are_protected(config_home: ConfigH
     chain = Chain().ask()
     for number in range(MAX_PROTECTED_RESULTS + 5):
         chain.call_with_result(f"t{number}", "Bash", f"{number} {LONG_OUTPUT}")
-    assert trimmed_call_ids(plan_chain(config_home, chain, keep_recent=None)) == [
+    assert list_trimmed_call_ids(plan_chain(config_home, chain, keep_recent=None)) == [
         f"t{number}" for number in range(5)
     ]
-    assert trimmed_call_ids(plan_chain(config_home, chain, keep_recent=1)) == []
+    assert list_trimmed_call_ids(plan_chain(config_home, chain, keep_recent=1)) == []
 
 
 def test_client_remarks_are_not_counted_as_turns(config_home: ConfigHome) -> None:
     """Outputs of local commands and remarks of the client are not counted as turns."""
     chain = (
-        turns_with_outputs(2)
+        make_turns_with_outputs(2)
         .ask("<local-command-stdout>x</local-command-stdout>")
         .ask("Caveat: y", isMeta=True)
     )
-    assert trimmed_call_ids(plan_chain(config_home, chain, keep_recent=2)) == []
+    assert list_trimmed_call_ids(plan_chain(config_home, chain, keep_recent=2)) == []
 
 
 def make_chain_with_every_kind_of_content() -> Chain:
@@ -104,7 +104,7 @@ def test_a_tool_filter_trims_only_the_named_tools(
     Images, pastes and answers are not trimmed.
     """
     assert (
-        trimmed_call_ids(
+        list_trimmed_call_ids(
             plan_chain(
                 config_home, make_chain_with_every_kind_of_content(), tools=tools, assistant=9
             )
@@ -133,10 +133,10 @@ def test_a_tool_can_have_its_own_threshold(config_home: ConfigHome) -> None:
         .call_with_result("t1", "Read", "x" * 300)
         .call_with_result("t2", "Grep", "x" * 300)
     )
-    assert trimmed_call_ids(
+    assert list_trimmed_call_ids(
         plan_chain(config_home, chain, thresholds={"bash": 5_000, "read": 200})
     ) == ["t1"]
-    assert trimmed_call_ids(
+    assert list_trimmed_call_ids(
         plan_chain(config_home, chain, threshold=200, thresholds={"read": 400})
     ) == ["t0", "t2"]
 
@@ -218,7 +218,9 @@ def test_a_trim_with_a_target_starts_with_the_least_useful_contents(
     """
     chain = make_turns_with_token_counts(6)
     total = plan_chain(config_home, chain).context_before.tokens
-    assert trimmed_call_ids(plan_chain(config_home, chain, target_tokens=total - 500)) == ["t0"]
+    assert list_trimmed_call_ids(plan_chain(config_home, chain, target_tokens=total - 500)) == [
+        "t0"
+    ]
     two = plan_chain(config_home, chain, target_tokens=total - 1_500)
     assert [(choice.piece.call_id, choice.rule) for choice in two.choices] == [
         ("t0", "superseded"),
@@ -237,10 +239,10 @@ def test_a_trim_with_a_target_removes_an_outdated_read_before_an_older_result(
         chain.call_with_result(
             f"t{number}", "Read", f"{number} " + "word " * 800, file_path=path
         ).answer("ok", tokens=10_000 + 1_000 * number)
-    assert trimmed_call_ids(plan_chain(config_home, chain, target_tokens=11_500)) == ["t1"]
+    assert list_trimmed_call_ids(plan_chain(config_home, chain, target_tokens=11_500)) == ["t1"]
 
 
-def test_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> None:
+def test_a_trim_with_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> None:
     """A trim with a target lowers the default threshold if necessary, but not a threshold of the user."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(8):
@@ -252,7 +254,7 @@ def test_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> 
     assert plan_chain(config_home, chain, target_tokens=9_500, threshold=500).choices == ()
 
 
-def test_a_target_that_cannot_be_met_trims_everything(config_home: ConfigHome) -> None:
+def test_a_trim_with_an_unreachable_target_removes_everything(config_home: ConfigHome) -> None:
     """If the target can't be reached, all unprotected contents are trimmed, and a remark says so."""
     chain = make_turns_with_token_counts(4)
     assert len(plan_chain(config_home, chain, target_tokens=1).choices) == len(
@@ -280,7 +282,7 @@ def test_a_trim_with_a_target_removes_the_oldest_of_equal_failures_first(
         )
         chain.answer("again", tokens=9_400 + 400 * number)
     chain.call_with_result("t9", "Bash", "ok", command="make")
-    assert trimmed_call_ids(plan_chain(config_home, chain, target_tokens=10_500)) == [
+    assert list_trimmed_call_ids(plan_chain(config_home, chain, target_tokens=10_500)) == [
         "t0",
         "t1",
         "t2",

@@ -150,7 +150,7 @@ def trim(
     ).receipt
 
 
-def all_backups(home: ConfigHome) -> list[Path]:
+def list_backups(home: ConfigHome) -> list[Path]:
     """Return the paths of all backups."""
     return sorted(Path(home.config, "resume-hooks", "backups").glob("*/*.jsonl"))
 
@@ -192,7 +192,7 @@ def test_a_trim_in_place_changes_only_chosen_outputs(
     """
     path = write_old_session(config_home, content)
     done = trim(config_home, path)
-    assert all_backups(config_home) == [Path(done.backup)]
+    assert list_backups(config_home) == [Path(done.backup)]
     changed = assert_only_trimmed_lines_differ(path, content, Path(done.backup))
     # The last two of the six turns are protected, so four outputs are trimmed.
     assert len(changed) == 4
@@ -260,7 +260,7 @@ def test_a_second_trim_keeps_the_references_of_the_first(config_home: ConfigHome
     between = path.read_bytes()
     again = trim(config_home, path, force=True)
     assert (again.backup, again.written, again.file) == ("", False, "")
-    assert (path.read_bytes(), path.stat().st_mtime, len(all_backups(config_home))) == (
+    assert (path.read_bytes(), path.stat().st_mtime, len(list_backups(config_home))) == (
         between,
         OLD_TIME,
         2,
@@ -292,14 +292,14 @@ def test_a_trim_in_place_refuses_an_open_session(config_home: ConfigHome) -> Non
     assert "--force" in caught.value.remedy
     assert "Quit" in caught.value.remedy
     assert path.read_bytes() == before
-    assert all_backups(config_home) == []
+    assert list_backups(config_home) == []
     assert trim(config_home, path, force=True).written
 
 
 def test_a_trim_in_place_refuses_links_renamed_files_and_backups(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A trim in place refuses a symbolic link, a file with another name, and a backup."""
+    """A trim in place refuses a symbolic link, a session file that was renamed, and a backup."""
     path = write_old_session(config_home, make_turns_with_reads(6))
     link = path.with_name(f"{session_id(5)}.jsonl")
     link.symlink_to(path)
@@ -323,7 +323,7 @@ def test_a_failed_check_keeps_the_session(
     with pytest.raises(CheckFailed, match="ids, links, timestamps"):
         trim(config_home, path)
     assert path.read_bytes() == before
-    assert all_backups(config_home) == []
+    assert list_backups(config_home) == []
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
 
@@ -354,7 +354,7 @@ def test_a_trim_in_place_refuses_a_read_only_session(config_home: ConfigHome) ->
     with pytest.raises(WriteFailed, match="read-only"):
         trim(config_home, path, dry_run=True)
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (before, 0o400)
-    assert all_backups(config_home) == []
+    assert list_backups(config_home) == []
 
 
 def test_a_backup_is_never_overwritten(
@@ -459,8 +459,8 @@ def test_a_trim_in_place_killed_at_any_step_leaves_a_whole_file(config_home: Con
     for _ in kill_before_each_change(prepare_trim):
         replaced = path.read_bytes() != content
         if replaced:
-            assert_only_trimmed_lines_differ(path, content, all_backups(config_home)[0])
-            assert all_backups(config_home)[0].read_bytes() == content
+            assert_only_trimmed_lines_differ(path, content, list_backups(config_home)[0])
+            assert list_backups(config_home)[0].read_bytes() == content
         outcomes.append(replaced)
     assert outcomes == sorted(outcomes)
     assert set(outcomes) == {False, True}
@@ -479,7 +479,7 @@ def test_a_trim_in_place_fails_in_a_read_only_folder() -> None:
             path.parent.chmod(0o555)
             with pytest.raises(WriteFailed, match=r"Could not rewrite .*Permission denied"):
                 trim(home, path)
-            assert all_backups(home) == []
+            assert list_backups(home) == []
             path.parent.chmod(0o755)
             shutil.rmtree(Path(folder, "resume-hooks"))
             Path(folder).chmod(0o555)
@@ -505,7 +505,7 @@ def test_a_trim_in_place_on_a_full_disk_leaves_the_session_unchanged(
 
     assert exit_code_of_fork(trim_and_report_failure) == 7
     assert path.read_bytes() == before
-    assert all_backups(config_home) == []
+    assert list_backups(config_home) == []
 
 
 WRITER_SCRIPT = """
@@ -592,7 +592,7 @@ def test_lines_appended_during_the_rewrite_are_kept(
     def append_lines_and_check(*arguments: Any) -> Any:
         with path.open("ab") as stream:
             stream.write(late[0] + b"\n" + late[1][:40])
-        writing.append(threading.Timer(0.1, _append_rest, args=(path, late[1][40:] + b"\n")))
+        writing.append(threading.Timer(0.1, _append_bytes, args=(path, late[1][40:] + b"\n")))
         writing[0].start()
         return real(*arguments)
 
@@ -603,7 +603,7 @@ def test_lines_appended_during_the_rewrite_are_kept(
     assert Path(done.backup).read_bytes() == content
 
 
-def _append_rest(path: Path, data: bytes) -> None:
+def _append_bytes(path: Path, data: bytes) -> None:
     with path.open("ab") as stream:
         stream.write(data)
 
@@ -624,14 +624,14 @@ def test_the_command_line_trims_a_session_in_place(
     )
     found = document("trim", SESSION, "--in-place")["data"]
     assert (found["in_place"], found["written"], found["file"]) == (True, True, str(path))
-    assert found["backup"] == str(all_backups(config_home)[0])
+    assert found["backup"] == str(list_backups(config_home)[0])
     assert found["commands"]["in_client"] == f"/resume {SESSION}"
     os.utime(path)
     done = cli("trim", SESSION, "--in-place", "--keep-recent", "0")
     assert (done.returncode, b"may be open" in done.stderr) == (1, True)
     done = cli("trim", SESSION, "--in-place", "--keep-recent", "0", "--force")
     assert done.returncode == 0
-    assert str(all_backups(config_home)[1]).encode() in done.stdout
+    assert str(list_backups(config_home)[1]).encode() in done.stdout
     assert b"keeps the old conversation" in done.stderr
 
 

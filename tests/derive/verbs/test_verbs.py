@@ -111,7 +111,7 @@ def test_a_trim_is_written_only_if_its_caller_agrees(
     """The caller is asked once before a trim is written. The child is written only if the caller agrees."""
     asked: list[TrimPlan] = []
 
-    def agrees(plan: TrimPlan) -> bool:
+    def confirm_trim(plan: TrimPlan) -> bool:
         asked.append(plan)
         return does_agree
 
@@ -120,7 +120,7 @@ def test_a_trim_is_written_only_if_its_caller_agrees(
         make_options(),
         Caller(config_home.where, dry_run=True),
     )
-    outcome = write_trim(preview.plan, Caller(config_home.where), agrees)
+    outcome = write_trim(preview.plan, Caller(config_home.where), confirm_trim)
     assert asked == [preview.plan]
     assert isinstance(outcome, OpenedSession) is does_agree
     assert len(list_children(parent)) == does_agree

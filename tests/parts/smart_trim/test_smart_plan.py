@@ -63,7 +63,7 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, ConfigHome, custom_title, line, user
 from tests.corpus import RealSession
-from tests.derive.test_untrim import live_contents
+from tests.derive.test_untrim import read_live_contents
 from tests.derive.trim.odd_transcripts import IMAGE, generate_transcript
 from tests.derive.trim.sessions import (
     LONG_OUTPUT,
@@ -74,7 +74,7 @@ from tests.derive.trim.sessions import (
     scan_file,
     write_project_session,
 )
-from tests.derive.trim.test_corpus import sent_calls, thinking_blocks
+from tests.derive.trim.test_corpus import count_sent_calls, thinking_blocks
 from tests.derive.trim.test_properties import assert_calls_have_results, kept_nodes
 from tests.parts.smart_trim.models import (
     FakeModel,
@@ -181,7 +181,7 @@ def test_untrim_restores_every_content(config_home: ConfigHome) -> None:
         untrim.plan_untrim(scan_trimmed_session(session_file(receipt.file)), config_home.where),
         config_home.where,
     )
-    whole, again = live_contents(str(path)), live_contents(back.file)
+    whole, again = read_live_contents(str(path)), read_live_contents(back.file)
     assert {uuid: again[uuid] for uuid in whole} == whole
 
 
@@ -312,7 +312,7 @@ def check_smart_trim(
     stubs = Counter(
         ("result", call) for call in get_chain_rewrite(planned.trim_plan).linear_chain.open_call_ids
     )
-    assert sent_calls(child) == sent_calls(parent) + stubs
+    assert count_sent_calls(child) == count_sent_calls(parent) + stubs
     assert thinking_blocks(child) <= thinking_blocks(parent)
     if planned.rows and is_session_id(path.stem):
         back = write_child(
@@ -320,9 +320,9 @@ def check_smart_trim(
             home.where,
         )
         whole, cut, restored = (
-            live_contents(str(path)),
-            live_contents(receipt.file),
-            live_contents(back.file),
+            read_live_contents(str(path)),
+            read_live_contents(receipt.file),
+            read_live_contents(back.file),
         )
         assert {one: restored[one] for one in whole if one in cut} == {
             one: whole[one] for one in whole if one in cut

@@ -249,4 +249,6 @@ def test_each_turn_counts_once_over_all_children(begun: Path | None, steps: list
         client = SimulatedClient(home, begun)
         said = count_turns(str(client.path))
         client.append_steps(steps)
-        assert sum(count_turns(path) for path in client.session_files()) == said + len(client.typed)
+        assert sum(count_turns(path) for path in client.list_session_files()) == said + len(
+            client.typed
+        )

@@ -204,10 +204,10 @@ def has_later_records(ends: HeadTail, instant: str) -> bool:
         for record in ends.last_records
     )
 
-    def is_later(record: Record) -> bool:
+    def is_later_continuation(record: Record) -> bool:
         is_continuation = is_conversation(record) or bool(records.list_results(record))
         return is_continuation and clock.normalize_timestamp(record.get("timestamp")) > instant
 
     if tail_covers_instant:
-        return any(map(is_later, ends.last_records))
-    return ends.has_record(is_later)
+        return any(map(is_later_continuation, ends.last_records))
+    return ends.has_record(is_later_continuation)

@@ -127,7 +127,10 @@ _ID_FIELD_TYPES: dict[str, type] = {
     "continue_metadata": dict,
     "trim_metadata": dict,
 }
-"""The type of each field of a record that contains a session id, directly or in a nested field."""
+"""Maps each field that contains a session id to the field's type.
+
+In a dict, the id is in a nested field.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -331,7 +331,7 @@ ALLOWED_FIELD_NAMES = frozenset(
 )  # fmt: skip
 """The fields that the records of an imported session may have."""
 
-_TOKEN_COUNT_FIELDS = (
+_TOKEN_COUNT_FIELD_NAMES = (
     "input_tokens",
     "cache_creation_input_tokens",
     "cache_read_input_tokens",
@@ -464,7 +464,7 @@ def _filter_answer(answer: Record) -> Record:
         "content": filter_content(answer.get("content"), "assistant"),
         "stop_reason": get_string(answer, "stop_reason") or None,
         "stop_sequence": get_string(answer, "stop_sequence") or None,
-        "usage": dict.fromkeys(_TOKEN_COUNT_FIELDS, 0),
+        "usage": dict.fromkeys(_TOKEN_COUNT_FIELD_NAMES, 0),
     }
 
 

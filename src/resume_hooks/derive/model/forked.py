@@ -38,7 +38,7 @@ FORKED_PROGRESS_TEMPLATE = (
 
 NO_TOOLS_SENTENCE = "No tool is allowed here: answer at once, in text."
 
-_TOKEN_COUNT_FIELDS = (
+_TOKEN_COUNT_FIELD_NAMES = (
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
     "input_tokens",
@@ -101,7 +101,7 @@ class ForkedModel(NamedTuple):
         """The token counts that the client reports for the request, in words, or ``""`` if there are none."""
         usage = get_mapping(self.report, "usage")
         cache_reads, cache_writes, uncached, output = counts = [
-            port.parse_token_count(usage.get(key)) for key in _TOKEN_COUNT_FIELDS
+            port.parse_token_count(usage.get(key)) for key in _TOKEN_COUNT_FIELD_NAMES
         ]
         text = (
             f"{cache_reads:,} tokens read from the cache, {cache_writes:,} written to it, {uncached:,} new, "

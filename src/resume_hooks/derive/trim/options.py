@@ -212,7 +212,7 @@ def _take_next_option(words: list[str]) -> tuple[str, str]:
     word = words.pop(0)
     if word == IN_PLACE_WORD:
         raise UsageError(
-            "Only Claude Code itself trims the open session, and it was not asked to",
+            "Only Claude Code's command /trim can trim the open session",
             "If your client has the command /trim, type /trim here; >trim makes a trimmed copy.",
         )
     name, equals, value = word.removeprefix("--").partition("=")

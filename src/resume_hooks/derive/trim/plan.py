@@ -310,10 +310,10 @@ class SessionScan:
         nodes = {node.line_number: node for node in self.transcript.chain}
         originals = OriginalFinder(where)
 
-        def is_reference_alive(number: int) -> bool:
+        def is_reference_alive(line_number: int) -> bool:
             return (
                 originals.find_original(
-                    self.transcript.read_record(nodes[number]), self.session.path
+                    self.transcript.read_record(nodes[line_number]), self.session.path
                 )
                 is not None
             )
@@ -442,7 +442,7 @@ MAX_CARD_COLUMNS = 72
 MAX_NAME_COLUMNS = 42  # Maximum width of a piece's name in a card, in columns.
 
 
-def preview_trim(plan: TrimPlan) -> str:
+def format_trim_preview(plan: TrimPlan) -> str:
     """Return the preview of a trim: totals, savings by rule and by tool, the largest pieces, and remarks.
 
     A line of the preview has at most about 80 columns.

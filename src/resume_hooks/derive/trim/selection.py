@@ -94,20 +94,22 @@ class RecordOrigins:
     _is_reference_alive: Callable[[int], bool]
     _origins: dict[int, Origin] = field(default_factory=dict)
 
-    def find_origin_of_record(self, number: int) -> Origin:
-        """Return the original of the record in line ``number``.
+    def find_origin_of_record(self, line_number: int) -> Origin:
+        """Return the original of the record in line ``line_number``.
 
         If a trimmed record names an original that no longer exists, the record itself is returned.
         """
-        if number not in self._origins:
-            own_origin = Origin(self._session_id, self._file_path, self._uuids[number], number)
-            named_origin = self._named_origins.get(number)
-            self._origins[number] = (
+        if line_number not in self._origins:
+            own_origin = Origin(
+                self._session_id, self._file_path, self._uuids[line_number], line_number
+            )
+            named_origin = self._named_origins.get(line_number)
+            self._origins[line_number] = (
                 named_origin
-                if named_origin is not None and self._is_reference_alive(number)
+                if named_origin is not None and self._is_reference_alive(line_number)
                 else own_origin
             )
-        return self._origins[number]
+        return self._origins[line_number]
 
 
 def choose_pieces(

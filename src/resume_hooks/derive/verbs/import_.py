@@ -88,9 +88,9 @@ def import_transcript(source: ImportSource, spec: ImportSpec, caller: Caller) ->
 
 
 def import_sessions(
-    bundled_sessions: list[BundledSession], name: str, spec: ImportSpec, caller: Caller
+    bundled_sessions: list[BundledSession], bundle_name: str, spec: ImportSpec, caller: Caller
 ) -> list[ImportedSession]:
-    """Import the sessions of the bundle ``name``, in the bundle's order.
+    """Import the sessions of the bundle ``bundle_name``, in the bundle's order.
 
     An ancestor without messages has no conversation to import, and is skipped. Raises ImportFailed,
     NotATranscript, WriteFailed and CheckFailed.
@@ -103,7 +103,7 @@ def import_sessions(
     ):
         for bundled in bundled_sessions:
             try:
-                imported_session = _import_session(bundled, name, spec, new_ids, caller)
+                imported_session = _import_session(bundled, bundle_name, spec, new_ids, caller)
             except NotATranscript:
                 if bundled is bundled_sessions[-1]:
                     raise
@@ -117,7 +117,7 @@ def import_sessions(
 
 def _import_session(
     bundled: BundledSession,
-    name: str,
+    bundle_name: str,
     spec: ImportSpec,
     new_ids: Mapping[str, str],
     caller: Caller,
@@ -128,7 +128,9 @@ def _import_session(
         plan = plan_whole_session(bundled, spec.home, new_ids, caller.where, force=spec.force)
         files = len(bundled.files)
     else:
-        source = ImportSource(bundled.path, name, bundled.checksums.sha256, bundled.size_bytes)
+        source = ImportSource(
+            bundled.path, bundle_name, bundled.checksums.sha256, bundled.size_bytes
+        )
         plan = plan_import(source, spec.home, caller.where, force=spec.force)
         hidden = plan.hidden_record_count
     receipt = _write_import_unless_existing(plan, caller)

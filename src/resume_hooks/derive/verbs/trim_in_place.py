@@ -49,7 +49,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import THINKING_PIECE, PieceCollector
 
 CLIENT_KEEPS_CONVERSATION_NOTE = (
-    "A client with this session open keeps the old conversation until you type there: /resume {id}"
+    "A client with this session open keeps the old conversation until you type /resume {id} there"
 )
 CLIENT_SHOWS_OLD_SIZE_NOTE = (
     "The token counts in the file are unchanged: clients show the old size until the next answer."

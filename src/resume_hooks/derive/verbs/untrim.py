@@ -17,12 +17,12 @@ from resume_hooks.sessions.session import Session
 class UntrimSpec(NamedTuple):
     """The options of an untrim.
 
-    If ``everything`` is true, all trimmed records are restored. Otherwise, only the records with
+    If ``restores_all`` is true, all trimmed records are restored. Otherwise, only the records with
     these ``line_numbers`` are restored. If ``strict`` is true and an original is missing, no child
     is written.
     """
 
-    everything: bool = True
+    restores_all: bool = True
     line_numbers: tuple[int, ...] = ()
     strict: bool = False
 
@@ -41,7 +41,7 @@ def untrim(
     with caller.time_limit():
         trimmed_session = scan_trimmed_session(session)
         count = len(trimmed_session.trimmed_nodes)
-        if count and not (spec.everything or spec.line_numbers):
+        if count and not (spec.restores_all or spec.line_numbers):
             records = "1 record is" if count == 1 else f"{count:,} records are"
             raise UsageError(
                 f"{records} trimmed: which ones do you want back?",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.derive.model.port import CallCosts
-from resume_hooks.derive.trim.plan import format_cell, preview_trim
+from resume_hooks.derive.trim.plan import format_cell, format_trim_preview
 from resume_hooks.derive.trim.selection import Choice
 from resume_hooks.parts.smart_trim.ask_model import ModelResult
 from resume_hooks.parts.smart_trim.offered_contents import MODEL_RULE_NAME
@@ -37,7 +37,7 @@ def format_preview(smart_plan: SmartPlan) -> str:
     for verdict, choice in smart_plan.rows:
         if verdict.chosen_by == MODEL_RULE_NAME:
             rows.append((verdict, choice))
-    lines = [preview_trim(smart_plan.trim_plan), "", f"chosen by the model ({len(rows):,})"]
+    lines = [format_trim_preview(smart_plan.trim_plan), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
         tokens = round(choice.count_saved_tokens(smart_plan.offer.trimmable.scale))
         lines.append(

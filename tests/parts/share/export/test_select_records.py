@@ -106,7 +106,7 @@ def test_each_call_is_exported_once(begun: Path | None, steps: list[str]) -> Non
     with tempfile.TemporaryDirectory() as home:
         client = SimulatedClient(home, begun)
         client.append_steps(steps)
-        for path in client.session_files():
+        for path in client.list_session_files():
             calls = [
                 call
                 for row in select_conversation(session_file(path), CONVERSATION, set()).nodes
