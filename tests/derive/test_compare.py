@@ -133,9 +133,9 @@ def compare_strategies_at(
     )
 
 
-def map_estimates_by_name(found: Comparison) -> dict[str, Estimate]:
+def map_estimates_by_name(comparison: Comparison) -> dict[str, Estimate]:
     """Return the estimates by the names of their strategies."""
-    return {estimate.name: estimate for estimate in found.estimates}
+    return {estimate.name: estimate for estimate in comparison.estimates}
 
 
 def test_a_warm_cache_makes_going_on_cheap(config_home: ConfigHome) -> None:

@@ -56,11 +56,11 @@ def scan_records(folder: Path, records: list[Record]) -> Transcript:
     return scan_transcript(write_session(folder, SESSION, records))
 
 
-def format_kept_uuids(found: Cut | None) -> str:
+def format_kept_uuids(cut: Cut | None) -> str:
     """Return the uuids of the kept records, with ``>`` or ``<`` if the cut moved forward or back."""
-    assert found is not None
-    mark = {1: " >", -1: " <", 0: ""}[found.move_direction]
-    return " ".join(node.uuid for node in found.nodes) + mark
+    assert cut is not None
+    mark = {1: " >", -1: " <", 0: ""}[cut.move_direction]
+    return " ".join(node.uuid for node in cut.nodes) + mark
 
 
 def make_two_turns() -> list[Record]:

@@ -23,10 +23,10 @@ from tests.builders import (
 )
 
 
-def make_turns_with_talk_and_calls(turns: int) -> list[Record]:
+def make_turns_with_talk_and_calls(turn_count: int) -> list[Record]:
     """Return turns with about 900 tokens of talk and 900 tokens of calls and results each."""
     rows: list[Record] = []
-    for number in range(turns):
+    for number in range(turn_count):
         words = " ".join(
             f"Word{number}x{at} is what part {at} of step {number} does." for at in range(40)
         )
@@ -49,11 +49,14 @@ def make_turns_with_talk_and_calls(turns: int) -> list[Record]:
 
 
 def write_session_and_estimate_sizes(
-    home: ConfigHome, turns: int, **options: int
+    home: ConfigHome, turn_count: int, **options: int
 ) -> tuple[SessionFile, dict[str, SizeEstimate]]:
     """Write a session with this number of turns. Return it and the estimate of each size by its name."""
     session = SessionFile(
-        SESSION, write_session(home.project(), SESSION, make_turns_with_talk_and_calls(turns)), 0, 0
+        SESSION,
+        write_session(home.project(), SESSION, make_turns_with_talk_and_calls(turn_count)),
+        0,
+        0,
     )
     found = compare_strategies(session, home.where, iso_time(1_000), **options)
     return session, {each.measured_size.size: each for each in found.handoff_sizes}
@@ -81,13 +84,13 @@ def test_a_small_size_cuts_the_talk(config_home: ConfigHome) -> None:
     assert all(each.warm_cost <= each.cold_cost for each in dial.values())
 
 
-@pytest.mark.parametrize("turns", [1, 5, 14, 40])
-def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> None:
+@pytest.mark.parametrize("turn_count", [1, 5, 14, 40])
+def test_a_size_matches_its_estimate(config_home: ConfigHome, turn_count: int) -> None:
     """A handoff of the size 12k is as large as estimated.
 
     Handoffs of other sizes differ from their estimates by at most a tenth.
     """
-    session, dial = write_session_and_estimate_sizes(config_home, turns)
+    session, dial = write_session_and_estimate_sizes(config_home, turn_count)
     for size, estimate in list(dial.items())[:-1]:
         contents = ChildContents(
             build_digest(session, config_home.where),

@@ -214,7 +214,7 @@ class _ForkLineEdit:
         writes it.
         """
         if self._relocation is not None:
-            body = self._relocation.relocate_line(
+            body = self._relocation.relocate_folder_in_line(
                 body,
                 is_first=node.is_boundary,
                 # If the chain does not start with a boundary, the first record is our lineage,

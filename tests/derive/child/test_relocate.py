@@ -71,7 +71,7 @@ MOVED_LINES = {
 def test_only_the_folder_in_a_line_changes(name: str) -> None:
     """In each line, only the record's own folder is changed. All other bytes are kept."""
     before, after = MOVED_LINES[name]
-    assert plan_relocation("/old/proj", "/new").relocate_line(before) == after
+    assert plan_relocation("/old/proj", "/new").relocate_folder_in_line(before) == after
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,9 @@ def test_only_the_folder_in_a_line_changes(name: str) -> None:
 def test_the_first_line_names_the_new_folder(body: bytes) -> None:
     """The first line names the new folder, even if the line had no folder before."""
     assert (
-        json.loads(plan_relocation("/old/proj", "/new").relocate_line(body, is_first=True))["cwd"]
+        json.loads(
+            plan_relocation("/old/proj", "/new").relocate_folder_in_line(body, is_first=True)
+        )["cwd"]
         == "/new"
     )
 

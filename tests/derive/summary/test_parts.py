@@ -37,10 +37,10 @@ def read_material_of_records(home: ConfigHome, records: list[Record]) -> Summary
     )
 
 
-def make_long_session(turns: int, words_per_output: int = 900) -> list[Record]:
+def make_long_session(turn_count: int, words_per_output: int = 900) -> list[Record]:
     """Return turns with a prompt, a call, an output of ``words_per_output`` words, and an answer."""
     records: list[Record] = []
-    for turn in range(turns):
+    for turn in range(turn_count):
         at, parent = 4 * turn, f"a{turn - 1}" if turn else None
         records += [
             user(f"please do step {turn}", uuid=f"u{turn}", parent=parent, ts=at),

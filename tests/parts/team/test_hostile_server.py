@@ -163,7 +163,7 @@ def requests_to_server(home: ConfigHome) -> dict[str, Callable[[Database], objec
     where = home.where
 
     def resume(db: Database) -> object:
-        wish = ImportSpec(str(home.root), whole=True, force=True)
+        wish = ImportSpec(str(home.root), imports_all_records=True, force=True)
         found = find_team_session(SESSION, db)
         return fetching.resume_team_session(found, wish, db, Caller(where))
 

@@ -348,7 +348,7 @@ def test_a_given_session_is_resumed_under_a_new_id(
         (session,) = list_team_sessions(db)
         assert (session.is_own, session.is_transferred) == (True, True)
         assert {hit.is_own for hit in search_team(["prompt"], db, max_hits=5).hits} == {False}
-        wish = ImportSpec(str(alice.home.root), whole=True, force=True)
+        wish = ImportSpec(str(alice.home.root), imports_all_records=True, force=True)
         came, notes = resume_team_session(session, wish, db, Caller(alice.where, dry_run=True))
     assert came[0].session_id != session.session_id
     assert "a member's who left" in notes[0]
@@ -448,7 +448,7 @@ def test_another_members_session_with_the_same_id_is_not_linked(
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (SESSION,))
     with connect_to_team("alice") as db:
-        wish = ImportSpec(str(alice.home.root), whole=True)
+        wish = ImportSpec(str(alice.home.root), imports_all_records=True)
         came, notes = resume_team_session(
             find_team_session(f"mallory:{SESSION}", db), wish, db, Caller(alice.where)
         )
@@ -468,7 +468,7 @@ def test_hidden_records_of_another_member_are_counted(alice: Machine, mallory: M
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (SESSION,))
     with connect_to_team("alice") as db:
-        wish = ImportSpec(str(alice.home.root), whole=True)
+        wish = ImportSpec(str(alice.home.root), imports_all_records=True)
         for _ in range(2):
             _, notes = resume_team_session(
                 find_team_session("Zebra", db), wish, db, Caller(alice.where)
@@ -511,7 +511,7 @@ def test_an_ancestor_belongs_to_the_owner_of_the_child(
             (parent, "private", ""),
             (own, "present", ""),
         ]
-        wish = ImportSpec(str(alice.home.root), whole=True)
+        wish = ImportSpec(str(alice.home.root), imports_all_records=True)
         (came,), _ = resume_team_session(
             find_team_session(f"bob:{child}", db), wish, db, Caller(alice.where)
         )

@@ -65,7 +65,7 @@ class Relocation(NamedTuple):
                 )
         return path
 
-    def relocate_line(self, body: bytes, *, is_first: bool = False) -> bytes:
+    def relocate_folder_in_line(self, body: bytes, *, is_first: bool = False) -> bytes:
         """Return a record's line with its working directory moved to the new home folder.
 
         If ``is_first`` is true, the working directory becomes the new home folder itself. Otherwise, a

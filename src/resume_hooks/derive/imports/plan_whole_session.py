@@ -87,7 +87,9 @@ class _RelocatedLines(ChildBody):
             if name != record[key]:
                 body = set_field(body, record, key, name) or encode_record({**record, key: name})
                 record[key] = name
-        return (self.relocation.relocate_line(body) if record.get("cwd") else body) + b"\n"
+        return (
+            self.relocation.relocate_folder_in_line(body) if record.get("cwd") else body
+        ) + b"\n"
 
     def _relocate_value(self, key: str, value: object) -> object:
         if isinstance(value, str):
@@ -212,10 +214,10 @@ def plan_whole_session(
 
     Raises NotATranscript if the bundled file is not a transcript.
     """
-    transcript = scan_transcript(bundled.path)
+    transcript = scan_transcript(bundled.records_path)
     own_id, folder = bundled.head.session_id, project_folder(home, where)
-    relocation = plan_relocation(bundled.head.cwd or HeadTail(bundled.path).cwd, home)
-    size = measure_chain(bundled.path, transcript.chain)[0].tokens
+    relocation = plan_relocation(bundled.head.cwd or HeadTail(bundled.records_path).cwd, home)
+    size = measure_chain(bundled.records_path, transcript.chain)[0].tokens
 
     def make_plan(
         file: str, session_id: str, existing: SessionFile | None = None
@@ -228,7 +230,9 @@ def plan_whole_session(
                 "",
                 own_title=bundled.head.title,
             ),
-            body=_RelocatedLines(bundled.path, file, relocation, {**new_ids, own_id: session_id}),
+            body=_RelocatedLines(
+                bundled.records_path, file, relocation, {**new_ids, own_id: session_id}
+            ),
             sizes=Sizes(size, size),
             bundled=bundled,
             existing=existing,

@@ -63,20 +63,29 @@ _AGENT_FILE_PATTERN = re.compile(
 _KIND_PATTERN = re.compile(r"[a-z][a-z-]{0,39}")
 
 
+class BundledFile(NamedTuple):
+    """A file in the own folder of a bundled session.
+
+    ``temporary_path`` is the path of a temporary file with the content of the file.
+    """
+
+    name: str
+    temporary_path: str
+
+
 class BundledSession(NamedTuple):
     """A session from a bundle.
 
-    ``path`` is a temporary file with the session's records, and ``size_bytes`` is its size.
-    ``files`` contains two strings for each file in the session's own folder: its name, and the path
-    of a temporary file with its content. ``refused_file_count`` is the number of files that were
-    skipped because of an invalid name.
+    ``records_path`` is a temporary file with the session's records, and ``size_bytes`` is its size.
+    ``files`` are the files in the session's own folder. ``refused_file_count`` is the number of
+    files that were skipped because of an invalid name.
     """
 
     head: BundleHead
     checksums: BundleChecksums
-    path: str
+    records_path: str
     size_bytes: int
-    files: tuple[tuple[str, str], ...]
+    files: tuple[BundledFile, ...]
     refused_file_count: int
 
 
@@ -123,6 +132,15 @@ def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
             discard_temporary(temporary_path)
 
 
+class _RecordsFile(NamedTuple):
+    """A temporary file with the records of one session, and the SHA-256 of its content."""
+
+    path: str
+    size_bytes: int
+    record_count: int
+    sha256: str
+
+
 class _BundleReader:
     """Reads a bundle's lines.
 
@@ -161,21 +179,20 @@ class _BundleReader:
         self._seal = BundleSeal()
         self._seal.add_row(line)
         head = _parse_head(line)
-        path, sums_of_lines, size = self._read_records()
+        records_file = self._read_records()
         files, refused, line = self._read_files_until_checksums()
         row = _parse_object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
         sums = _validate_part(_make_validators()[1], row, "sums")
-        if (sums.lines, sums.sha256) != sums_of_lines:
+        if (sums.lines, sums.sha256) != (records_file.record_count, records_file.sha256):
             raise _make_damage_error("records")
         if self._seal.seal_checksums(sums) != sums:
             raise _make_damage_error("sessions or files")
-        return BundledSession(head, sums, path, size, tuple(files), refused)
+        return BundledSession(
+            head, sums, records_file.path, records_file.size_bytes, tuple(files), refused
+        )
 
-    def _read_records(self) -> tuple[str, tuple[int, str], int]:
-        """Write the records to a temporary file. Return its path, its checksums and its size.
-
-        The checksums are the number of records and their SHA-256.
-        """
+    def _read_records(self) -> _RecordsFile:
+        """Write the session's records to a temporary file, and return this file."""
         digest, count, size = hashlib.sha256(), 0, 0
         with self._open_temporary_file() as (path, stream):
             while (line := self._read_line()) != BUNDLE_FILES_ROW:
@@ -186,14 +203,10 @@ class _BundleReader:
                     self._seal.add_row(row)
                     size += stream.write(record)
                     count += 1
-        return path, (count, digest.hexdigest()), size
+        return _RecordsFile(path, size, count, digest.hexdigest())
 
-    def _read_files_until_checksums(self) -> tuple[list[tuple[str, str]], int, bytes]:
-        """Return the files, the number of refused files, and the line with the checksums.
-
-        Each file is a pair: its name, and the path of a temporary file with the content of the
-        file.
-        """
+    def _read_files_until_checksums(self) -> tuple[list[BundledFile], int, bytes]:
+        """Return the files, the number of refused files, and the line with the checksums."""
         paths_by_name: dict[str, str] = {}
         refused_count = 0
         while not (line := self._read_line()).startswith(BUNDLE_CHECKSUMS_ROW_START):
@@ -209,7 +222,7 @@ class _BundleReader:
                 with self._open_temporary_file() as (path, stream):
                     stream.write(content)
                 paths_by_name[str(name)] = path
-        return list(paths_by_name.items()), refused_count, line
+        return list(map(BundledFile._make, paths_by_name.items())), refused_count, line
 
     @contextlib.contextmanager
     def _open_temporary_file(self) -> Iterator[tuple[str, BinaryIO]]:

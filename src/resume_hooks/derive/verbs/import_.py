@@ -37,13 +37,13 @@ ImportOutcome = OpenedSession[ImportPlan] | NothingWritten[ImportPlan]
 class ImportSpec(NamedTuple):
     """The options of an import.
 
-    ``home`` is the folder for the sessions, a path without symbolic links. If ``whole`` is true,
-    the sessions are imported with all their records. If ``force`` is true, sessions are imported
-    even if they were imported before.
+    ``home`` is the folder for the sessions, a path without symbolic links. If
+    ``imports_all_records`` is true, the sessions are imported with all their records. If ``force``
+    is true, sessions are imported even if they were imported before.
     """
 
     home: str
-    whole: bool = False
+    imports_all_records: bool = False
     force: bool = False
 
 
@@ -72,7 +72,7 @@ def import_transcript(source: ImportSource, spec: ImportSpec, caller: Caller) ->
 
     Raises UsageError, NotATranscript, WriteFailed and CheckFailed.
     """
-    if spec.whole:
+    if spec.imports_all_records:
         raise UsageError(
             f"{source.name} is a transcript, not a bundle",
             "--whole is for bundles: leave it out.",
@@ -124,12 +124,12 @@ def _import_session(
 ) -> ImportedSession:
     plan: WholeSessionPlan | ImportPlan
     files = hidden = 0
-    if spec.whole:
+    if spec.imports_all_records:
         plan = plan_whole_session(bundled, spec.home, new_ids, caller.where, force=spec.force)
         files = len(bundled.files)
     else:
         source = ImportSource(
-            bundled.path, bundle_name, bundled.checksums.sha256, bundled.size_bytes
+            bundled.records_path, bundle_name, bundled.checksums.sha256, bundled.size_bytes
         )
         plan = plan_import(source, spec.home, caller.where, force=spec.force)
         hidden = plan.hidden_record_count

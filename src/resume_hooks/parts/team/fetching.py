@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.imports.read_bundle import BundledSession
+from resume_hooks.derive.imports.read_bundle import BundledFile, BundledSession
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.import_ import ImportedSession, ImportSpec, import_sessions
 from resume_hooks.errors import ImportFailed, WriteFailed
@@ -106,7 +106,7 @@ def resume_team_session(
         name = f"the team ({team_session.owner}, {team_session.machine}, {team_session.session_id})"
         with _unpack_session(team_session, db, where) as (bundled_session, _):
             imported_sessions = import_sessions(
-                [bundled_session], name, spec._replace(whole=False), caller
+                [bundled_session], name, spec._replace(imports_all_records=False), caller
             )
         if team_session.is_transferred:
             owner_text = "a member's who left"
@@ -178,7 +178,7 @@ def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
     with _unpack_session(team_session, db, where) as (bundled_session, _):
         try:
             make_private_folder(folder, where)
-            os.replace(bundled_session.path, path)
+            os.replace(bundled_session.records_path, path)
             pulled_rows = {**read_pulled_sessions(where), team_session.row: team_session.session_id}
             state_file.replace_state_file(
                 os.path.join(find_team_folder(where), _PULLED_FOLDER, _ROWS_FILE_NAME),
@@ -314,7 +314,9 @@ def _unpack_session(
             *parent_fields,
         )
         attachments = [fetched_file for fetched_file in fetched_files if fetched_file.name]
-        files = tuple((fetched_file.name, fetched_file.path) for fetched_file in attachments)
+        files = tuple(
+            BundledFile(fetched_file.name, fetched_file.path) for fetched_file in attachments
+        )
         sums = BundleChecksums(transcript.record_count, transcript.sha256, 0, 0)
         yield (
             BundledSession(head, sums, transcript.path, transcript.byte_count, files, 0),

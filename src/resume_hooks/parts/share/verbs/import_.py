@@ -190,7 +190,7 @@ def _import_bundle(
     if missing_file_count:
         files_text = format_count(missing_file_count, "file")
         notes.append(f"{files_text} of the sessions could not be imported.")
-    if spec.whole:
+    if spec.imports_all_records:
         notes.append(NO_BACKUPS_NOTE)
     return imported_sessions, notes
 

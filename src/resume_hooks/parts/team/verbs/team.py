@@ -201,7 +201,7 @@ def resume_from_team(options: ResumeOptions) -> None:
         team_session = find_team_session(options.locator, db)
         imported_sessions, notes = fetching.resume_team_session(
             team_session,
-            ImportSpec(home, whole=True, force=options.force),
+            ImportSpec(home, imports_all_records=True, force=options.force),
             db,
             Caller(options.where, dry_run=options.dry_run),
         )
