@@ -317,7 +317,9 @@ def test_a_session_without_prompts_cannot_be_handed_off(
     assert read_folder_contents(config_home.root) == before
 
 
-def test_a_handoff_outside_the_projects_warns(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_a_handoff_outside_the_projects_has_a_warning(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """A handoff of a session outside the projects is written next to the session.
 
     The receipt has a warning.

@@ -410,7 +410,7 @@ class FreedTokens(NamedTuple):
 
 
 def count_freed_tokens(path: str, where: Where) -> FreedTokens:
-    """Return how many tokens a trim with default options would remove.
+    """Return how many tokens a trim with default options would remove, as a copy and in the client.
 
     Both numbers are 0 if no content can be trimmed, or if the live part would take too long to
     read.

@@ -72,9 +72,8 @@ class Question(NamedTuple):
 class Report(NamedTuple):
     """A text for the user.
 
-    ``make_text`` returns the text. Its argument says whether ``text_to_copy`` could be
-    copied to the clipboard. If the user presses a key, ``further_lines`` replace the last line of
-    the text.
+    ``make_text`` returns the text. Its argument says whether ``text_to_copy`` could be copied to
+    the clipboard. If the user presses a key, ``further_lines`` replace the last line of the text.
     """
 
     make_text: Callable[[CopyResult], str]

@@ -1,4 +1,4 @@
-"""Tests of formatting a summary as text, in which no field from a model can add lines of its own."""
+"""Tests of formatting a summary as text: no field from a model can add lines of its own."""
 
 from __future__ import annotations
 
