@@ -91,11 +91,11 @@ class ForkPlan(ChildPlan):
 
         return [
             RecordWatcher("every record names its source", has_source_field),
-            _FirstFolderWatcher(self.relocation),
+            _NewSessionFolderWatcher(self.relocation),
         ]
 
 
-class _FirstFolderWatcher:
+class _NewSessionFolderWatcher:
     """Checks that the first record with a folder names the session's new folder.
 
     If the session does not move, the check always passes.

@@ -23,7 +23,7 @@ MAX_CALL_CHARACTERS = 4_000  # A call and its result have at most this many char
 # complete.
 MAX_NEGLIGIBLE_CHARACTERS = 400
 # An opening of at most this size contains only the lists, the last answer and a few other messages.
-MAX_LIST_TOKENS = 1_000
+MAX_LISTS_ONLY_TOKENS = 1_000
 
 
 class HandoffSize(NamedTuple):
@@ -111,7 +111,7 @@ def measure_handoff_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[Ha
                 omitted_tokens=omitted_tokens,
                 full_opening_tokens=unlimited_length // CHARACTERS_PER_TOKEN,
                 has_calls=not omitted_tokens and call_characters > 0,
-                has_mainly_lists=omitted_tokens > 0 and tokens <= MAX_LIST_TOKENS,
+                has_mainly_lists=omitted_tokens > 0 and tokens <= MAX_LISTS_ONLY_TOKENS,
             )
         )
     return tuple(sizes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive.verbs.handoff import (
-    EDITOR_NOTE,
+    DIGEST_EDITING_NOTE,
     MAX_EDITED_DIGEST_CHARACTERS,
     format_text_for_editor,
     parse_edited_digest,
@@ -25,7 +25,8 @@ def test_an_unchanged_digest_loses_only_the_editors_note() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n \n\t\n", EDITOR_NOTE, f"{EDITOR_NOTE}\n\u200b\n", "# all\n#of it"]
+    "text",
+    ["", "\n \n\t\n", DIGEST_EDITING_NOTE, f"{DIGEST_EDITING_NOTE}\n\u200b\n", "# all\n#of it"],
 )
 def test_an_edited_digest_with_only_the_note_is_empty(text: str) -> None:
     """A text that contains only the note or blank lines is empty."""

@@ -122,20 +122,20 @@ def find_backup_names(lines: Iterable[bytes]) -> frozenset[str]:
 
 
 @contextlib.contextmanager
-def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Iterator[list[str]]:
+def copy_sidecars(draft: Draft, backup_names: Collection[str], where: Where) -> Iterator[list[str]]:
     """Copy the parent's tool outputs and file backups under the child's id before the ``with`` block runs.
 
-    Only the backups whose names are in ``backups`` are copied. Yields a list with one sentence for
-    each failure. The child is written in spite of a failure, because the conversation does not
+    Only the backups whose names are in ``backup_names`` are copied. Yields a list with one sentence
+    for each failure. The child is written in spite of a failure, because the conversation does not
     depend on these files. If the block fails, the copies are removed.
     """
     failures: list[str] = []
     new_folders: list[str] = []
     parent = find_owning_session(draft.parent)
     history_home = where.file_history
-    targets = _get_outputs_folder(draft.path), os.path.join(history_home, draft.session_id)
+    target_folders = _get_outputs_folder(draft.path), os.path.join(history_home, draft.session_id)
     if is_archived_copy(parent.path, where):
-        steps = _plan_copies(parent.path, targets, None, backups)
+        steps = _plan_copies(parent.path, target_folders, None, backup_names)
     else:
         source_folders = (
             _get_outputs_folder(parent.path),
@@ -146,9 +146,11 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
         if is_link:
             steps = []
         else:
-            steps = [_CopyStep(source_folders[0], targets[0], None, _link_file)]
-        steps.append(_CopyStep(source_folders[1], targets[1], backups, _copy_file))
-        steps += _plan_copies_from_vault(parent, source_folders, targets, backups, where, failures)
+            steps = [_CopyStep(source_folders[0], target_folders[0], None, _link_file)]
+        steps.append(_CopyStep(source_folders[1], target_folders[1], backup_names, _copy_file))
+        steps += _plan_copies_from_vault(
+            parent, source_folders, target_folders, backup_names, where, failures
+        )
     succeeded = False
     try:
         for step in steps:
@@ -166,7 +168,7 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
 
 
 class _CopyStep(NamedTuple):
-    """The files to copy or link from the folder ``source_folder`` to the folder ``target_folder``.
+    """The files to copy or link from ``source_folder`` to ``target_folder``.
 
     If ``file_names`` is None, all files are transferred. ``transfer`` copies or links one file.
     """
@@ -182,25 +184,25 @@ _FolderPair = tuple[str, str]  # A session's folder of tool outputs, and its fol
 
 def _plan_copies(
     archived_path: str,
-    targets: _FolderPair,
-    outputs: Collection[str] | None,
-    backups: Collection[str],
+    target_folders: _FolderPair,
+    output_names: Collection[str] | None,
+    backup_names: Collection[str],
 ) -> list[_CopyStep]:
-    sources = (
+    source_folders = (
         _get_outputs_folder(archived_path),
         os.path.join(os.path.dirname(archived_path), HISTORY_FOLDER),
     )
     return [
-        _CopyStep(sources[0], targets[0], outputs, _copy_file),
-        _CopyStep(sources[1], targets[1], backups, _copy_file),
+        _CopyStep(source_folders[0], target_folders[0], output_names, _copy_file),
+        _CopyStep(source_folders[1], target_folders[1], backup_names, _copy_file),
     ]
 
 
 def _plan_copies_from_vault(
     parent: SessionFile,
     source_folders: _FolderPair,
-    targets: _FolderPair,
-    backups: Collection[str],
+    target_folders: _FolderPair,
+    backup_names: Collection[str],
     where: Where,
     failures: list[str],
 ) -> list[_CopyStep]:
@@ -219,14 +221,14 @@ def _plan_copies_from_vault(
         f"{PROJECTS_FOLDER}/{archived.project}/{archived.session_id}/{TOOL_RESULTS_FOLDER_NAME}/",
         source_folders[0],
     )
-    backup_names = _list_deleted_names(
+    deleted_backup_names = _list_deleted_names(
         archived, f"{HISTORY_FOLDER}/{archived.session_id}/", source_folders[1]
-    ) & set(backups)
-    if not output_names and not backup_names:
+    ) & set(backup_names)
+    if not output_names and not deleted_backup_names:
         return []
     try:
         return _plan_copies(
-            open_archived(archived, where).path, targets, output_names, backup_names
+            open_archived(archived, where).path, target_folders, output_names, deleted_backup_names
         )
     except (SessionNotFound, WriteFailed) as error:
         failures.append(

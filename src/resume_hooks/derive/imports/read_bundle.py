@@ -60,7 +60,7 @@ _FILE_NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
 _AGENT_FILE_PATTERN = re.compile(
     rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(SUBAGENT_METADATA_SUFFIX)})"
 )
-_KIND_PATTERN = re.compile(r"[a-z][a-z-]{0,39}")
+_CHILD_KIND_PATTERN = re.compile(r"[a-z][a-z-]{0,39}")
 
 
 class BundledFile(NamedTuple):
@@ -252,7 +252,7 @@ def _parse_head(line: bytes) -> BundleHead:
         head.parent_session_id == "" or is_session_id(head.parent_session_id)
     ):
         raise _make_damage_error("sessions")
-    kind = head.kind if _KIND_PATTERN.fullmatch(head.kind) else ""
+    kind = head.kind if _CHILD_KIND_PATTERN.fullmatch(head.kind) else ""
     return head._replace(
         title=collapse_line(plain_line(head.title), MAX_TITLE_CHARACTERS), kind=kind
     )

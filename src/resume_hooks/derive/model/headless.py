@@ -252,13 +252,15 @@ def _parse_reply(
     )
 
 
-def _find_result_record(captured: CapturedOutput, name: str) -> dict[str, Any]:
+def _find_result_record(captured: CapturedOutput, model_name: str) -> dict[str, Any]:
     """Return the record that describes the client's run. Raises HeadlessFailed if there is none.
 
     A verbose client prints a list of events, the last of which is this record.
     """
     if captured.too_large:
-        raise HeadlessFailed(f"{name} printed more than {capture_output.MAX_OUTPUT_BYTES >> 20} MB")
+        raise HeadlessFailed(
+            f"{model_name} printed more than {capture_output.MAX_OUTPUT_BYTES >> 20} MB"
+        )
     try:
         output = orjson.loads(captured.stdout)
     except orjson.JSONDecodeError:

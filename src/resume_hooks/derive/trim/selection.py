@@ -41,10 +41,10 @@ HEAD_CHARACTERS, TAIL_CHARACTERS = (
     # is on a separate line between these two parts.
 )
 # Number of characters that a trimmed command keeps at its start. A space follows them.
-COMMAND_HEAD_CHARACTERS = 120
+KEPT_COMMAND_HEAD_CHARACTERS = 120
 KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = (
     HEAD_CHARACTERS + TAIL_CHARACTERS + 2,
-    COMMAND_HEAD_CHARACTERS + 1,
+    KEPT_COMMAND_HEAD_CHARACTERS + 1,
 )
 
 MAX_LISTED_LARGEST_PIECES = 10  # At most this many pieces are listed individually.
@@ -327,7 +327,7 @@ def _replace_in_record(record: Record, choice: Choice) -> None:
         )
     elif choice.piece.kind == INPUT_PIECE and choice.tool == "Bash":
         container[last_key] = (
-            f"{container[last_key][:COMMAND_HEAD_CHARACTERS]} {choice.placeholder}"
+            f"{container[last_key][:KEPT_COMMAND_HEAD_CHARACTERS]} {choice.placeholder}"
         )
     else:
         container[last_key] = choice.placeholder

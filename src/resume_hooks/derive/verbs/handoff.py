@@ -41,7 +41,7 @@ COUNTED_DIGEST_SECTIONS = ((CHANGED_FILES_SECTION, "file"), (COMMANDS_SECTION, "
 # Maximum number of characters of an edited digest, which is about 50,000 tokens.
 MAX_EDITED_DIGEST_CHARACTERS = 200_000
 
-EDITOR_NOTE = """\
+DIGEST_EDITING_NOTE = """\
 # The digest of the work so far. The new session reads it after its lineage and before your next step.
 # Edit it and save. These lines at the top, which begin with #, and blank lines are removed.
 # To cancel, delete the rest and save, or quit the editor with an error: then no session is made.
@@ -153,7 +153,7 @@ def _edit_and_write_handoff(
 
 def format_text_for_editor(opening: str) -> str:
     """Return the text that the editor shows: a note that explains editing, and the digest."""
-    return f"{EDITOR_NOTE}\n{opening}\n"
+    return f"{DIGEST_EDITING_NOTE}\n{opening}\n"
 
 
 def parse_edited_digest(text: str) -> str:
