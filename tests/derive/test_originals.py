@@ -41,13 +41,13 @@ UNTRIMMED_RECORD = tool_result(
 )
 
 
-def trimmed_record(file: str, line_number: int = 0, **other_fields: object) -> Record:
+def make_trimmed_record(file: str, line_number: int = 0, **other_fields: object) -> Record:
     """Return ``UNTRIMMED_RECORD`` in a trimmed form that names a line of ``file`` as the original."""
     marks = Origin(session_id_from_path(file) or "", file, "r1", line_number).trim_fields(0)
     return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other_fields}
 
 
-def record_with_notice(text: str) -> Record:
+def make_record_with_notice(text: str) -> Record:
     """Return a tool result that has no fields about its original and ends with another tool's notice."""
     return tool_result("c1", text, uuid="r1", parent=None)
 
@@ -76,20 +76,21 @@ def test_an_original_is_found_by_the_fields_of_the_trimmed_record(
 
     With invalid fields, no original is found.
     """
-    assert find_original_location(config_home, trimmed_record(parent)) == f"{parent}:0"
-    assert find_original_location(config_home, trimmed_record(parent, 7)) == f"{parent}:0"
+    assert find_original_location(config_home, make_trimmed_record(parent)) == f"{parent}:0"
+    assert find_original_location(config_home, make_trimmed_record(parent, 7)) == f"{parent}:0"
     others: list[Record] = [{"original_index": odd} for odd in (-1, True, "0", None)]
     for other in (*others, {"original_uuid": "r2"}, {"type": "assistant"}):
-        assert find_original_location(config_home, trimmed_record(parent, **other)) is None
+        assert find_original_location(config_home, make_trimmed_record(parent, **other)) is None
     assert (
-        find_original_location(config_home, {**record_with_notice("x"), "truncated": True}) is None
+        find_original_location(config_home, {**make_record_with_notice("x"), "truncated": True})
+        is None
     )
 
 
 def test_an_original_is_found_in_another_project(config_home: ConfigHome, parent: str) -> None:
     """An original is found by its session's id after the session moved to another project."""
     moved = shutil.move(parent, config_home.project("/elsewhere"))
-    assert find_original_location(config_home, trimmed_record(parent)) == f"{moved}:0"
+    assert find_original_location(config_home, make_trimmed_record(parent)) == f"{moved}:0"
 
 
 def test_an_original_is_found_next_to_its_child(
@@ -101,14 +102,14 @@ def test_an_original_is_found_next_to_its_child(
     moved = shutil.move(parent, there)
     assert (
         find_original_location(
-            config_home, trimmed_record(parent), str(there / f"{CHILD_ID}.jsonl")
+            config_home, make_trimmed_record(parent), str(there / f"{CHILD_ID}.jsonl")
         )
         == f"{moved}:0"
     )
     odd = shutil.move(moved, there / "my session.jsonl")
     assert (
         find_original_location(
-            config_home, trimmed_record(str(odd)), str(there / f"{CHILD_ID}.jsonl")
+            config_home, make_trimmed_record(str(odd)), str(there / f"{CHILD_ID}.jsonl")
         )
         == f"{odd}:0"
     )
@@ -118,7 +119,7 @@ def test_an_original_is_found_in_another_copy(config_home: ConfigHome, parent: s
     """If the file that a trimmed record names lacks the original, another copy of the session is searched."""
     copy = shutil.copy(parent, config_home.project("/elsewhere"))
     Path(parent).write_bytes(b"{}\n")
-    assert find_original_location(config_home, trimmed_record(parent)) == f"{copy}:0"
+    assert find_original_location(config_home, make_trimmed_record(parent)) == f"{copy}:0"
 
 
 def test_an_original_is_found_through_several_trims(config_home: ConfigHome, parent: str) -> None:
@@ -126,19 +127,19 @@ def test_an_original_is_found_through_several_trims(config_home: ConfigHome, par
 
     If the first session is gone, the oldest existing form of the record is found.
     """
-    middle = write_session(config_home.project(), CHILD_ID, [trimmed_record(parent)])
-    assert find_original_location(config_home, trimmed_record(middle)) == f"{parent}:0"
+    middle = write_session(config_home.project(), CHILD_ID, [make_trimmed_record(parent)])
+    assert find_original_location(config_home, make_trimmed_record(middle)) == f"{parent}:0"
     os.unlink(parent)
-    assert find_original_location(config_home, trimmed_record(middle)) == f"{middle}:0"
+    assert find_original_location(config_home, make_trimmed_record(middle)) == f"{middle}:0"
 
 
 def test_the_search_ends_at_circular_references(config_home: ConfigHome) -> None:
     """The search ends if trimmed records refer to each other or form a very long chain."""
     folder = config_home.project()
     one, two = (str(folder / f"{name}.jsonl") for name in (PARENT_ID, CHILD_ID))
-    write_session(folder, PARENT_ID, [trimmed_record(two)])
-    write_session(folder, CHILD_ID, [trimmed_record(one)])
-    assert find_original_location(config_home, trimmed_record(one)) is not None
+    write_session(folder, PARENT_ID, [make_trimmed_record(two)])
+    write_session(folder, CHILD_ID, [make_trimmed_record(one)])
+    assert find_original_location(config_home, make_trimmed_record(one)) is not None
     uuids = [f"r{number}" for number in range(MAX_FOLLOWED_PLACEHOLDERS + 2)]
     rows = [{**UNTRIMMED_RECORD, "uuid": uuid} for uuid in uuids]
     for number, row in enumerate(rows[:-1]):
@@ -159,16 +160,20 @@ def test_a_trimmed_record_cannot_lead_outside_known_folders(
 ) -> None:
     """A trimmed record can't lead to a file outside the known folders, either by a path or by a link."""
     project = config_home.project()
-    assert find_original_location(config_home, trimmed_record(session_outside_projects)) is None
+    assert (
+        find_original_location(config_home, make_trimmed_record(session_outside_projects)) is None
+    )
     linked = project / f"{PARENT_ID}.jsonl"
     linked.symlink_to(session_outside_projects)
-    assert find_original_location(config_home, trimmed_record(str(linked))) is None
+    assert find_original_location(config_home, make_trimmed_record(str(linked))) is None
     linked.unlink()
     (config_home.config / "projects" / "-linked").symlink_to(tmp_path / "outside")
     assert (
         find_original_location(
             config_home,
-            trimmed_record(str(config_home.config / "projects" / "-linked" / f"{PARENT_ID}.jsonl")),
+            make_trimmed_record(
+                str(config_home.config / "projects" / "-linked" / f"{PARENT_ID}.jsonl")
+            ),
         )
         is None
     )
@@ -180,13 +185,17 @@ def test_a_trimmed_record_cannot_lead_outside_known_folders(
         f"{config_home.config}/projects/../../../outside/odd.jsonl",
     ):
         assert (
-            find_original_location(config_home, trimmed_record(path, original_session_id=PARENT_ID))
+            find_original_location(
+                config_home, make_trimmed_record(path, original_session_id=PARENT_ID)
+            )
             is None
         )
     shutil.copy(session_outside_projects, config_home.config / "odd.jsonl")
     dotted = f"{config_home.config}/projects/../odd.jsonl"
     assert (
-        find_original_location(config_home, trimmed_record(dotted, original_session_id=PARENT_ID))
+        find_original_location(
+            config_home, make_trimmed_record(dotted, original_session_id=PARENT_ID)
+        )
         is None
     )
 
@@ -201,7 +210,8 @@ def test_an_invalid_path_leads_to_no_original(config_home: ConfigHome) -> None:
         f"a\0/{PARENT_ID}.jsonl",
     ):
         assert (
-            find_original_location(config_home, trimmed_record(odd, original_session_id="")) is None
+            find_original_location(config_home, make_trimmed_record(odd, original_session_id=""))
+            is None
         )
 
 
@@ -222,14 +232,14 @@ def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path)
     The original is found even if a child made before the trim names the session instead of the
     backup, and even after the session was deleted.
     """
-    said = trimmed_record(str(backup), original_session_id=PARENT_ID)
+    said = make_trimmed_record(str(backup), original_session_id=PARENT_ID)
     session = write_session(config_home.project(), PARENT_ID, [said])
     assert find_original_location(config_home, said, session) == f"{backup}:0"
-    assert find_original_location(config_home, trimmed_record(session)) == f"{backup}:0"
+    assert find_original_location(config_home, make_trimmed_record(session)) == f"{backup}:0"
     os.unlink(session)
-    assert find_original_location(config_home, trimmed_record(session)) == f"{backup}:0"
+    assert find_original_location(config_home, make_trimmed_record(session)) == f"{backup}:0"
     # This record names a backup in a state folder that has moved since.
-    moved = trimmed_record("/gone/backups/x.jsonl", original_session_id=PARENT_ID)
+    moved = make_trimmed_record("/gone/backups/x.jsonl", original_session_id=PARENT_ID)
     assert find_original_location(config_home, moved) == f"{backup}:0"
 
 
@@ -241,7 +251,7 @@ def test_a_linked_backup_is_not_opened(
     backup.symlink_to(session_outside_projects)
     assert (
         find_original_location(
-            config_home, trimmed_record(str(backup), original_session_id=PARENT_ID)
+            config_home, make_trimmed_record(str(backup), original_session_id=PARENT_ID)
         )
         is None
     )
@@ -249,7 +259,7 @@ def test_a_linked_backup_is_not_opened(
     backup.parent.symlink_to(Path(session_outside_projects).parent)
     assert (
         find_original_location(
-            config_home, trimmed_record(str(backup), original_session_id=PARENT_ID)
+            config_home, make_trimmed_record(str(backup), original_session_id=PARENT_ID)
         )
         is None
     )
@@ -258,7 +268,7 @@ def test_a_linked_backup_is_not_opened(
 def test_fields_of_another_tool_lead_to_the_original(config_home: ConfigHome, parent: str) -> None:
     """A path and line stored by another tool lead to the original if that line has the record's uuid."""
     said = {
-        **record_with_notice("cut"),
+        **make_record_with_notice("cut"),
         "truncated": True,
         "original_session": parent,
         "original_index": 0,
@@ -282,7 +292,7 @@ def test_a_notice_of_another_tool_leads_to_the_original(
 ) -> None:
     """The file and the line in another tool's notice lead to the original. The notice counts lines from 1."""
     assert (
-        find_original_location(config_home, record_with_notice(notice.format(parent)))
+        find_original_location(config_home, make_record_with_notice(notice.format(parent)))
         == f"{parent}:0"
     )
     inner = [{"type": "text", "text": notice.format(parent)}]
@@ -305,14 +315,15 @@ def test_a_backup_made_by_another_tool_is_used_only_next_to_the_session(
     os.unlink(parent)
     assert (
         find_original_location(
-            config_home, record_with_notice(f"[... See line 1 of {beside} for full content]")
+            config_home, make_record_with_notice(f"[... See line 1 of {beside} for full content]")
         )
         == f"{beside}:0"
     )
     away = shutil.move(beside, Path(session_outside_projects).parent)
     assert (
         find_original_location(
-            config_home, record_with_notice(f"[... See line 1 of {away}/{name} for full content]")
+            config_home,
+            make_record_with_notice(f"[... See line 1 of {away}/{name} for full content]"),
         )
         is None
     )
@@ -330,16 +341,19 @@ def test_a_text_that_resembles_a_notice_leads_to_no_original(
         f"See line 1 of {parent} for full content] and so on",
         f"See line 0 of {parent} for full content]",
     ):
-        assert find_origins(record_with_notice(text)) == []
-    other = {**record_with_notice(f"See line 1 of {parent} for full content]"), "uuid": "other"}
+        assert find_origins(make_record_with_notice(text)) == []
+    other = {
+        **make_record_with_notice(f"See line 1 of {parent} for full content]"),
+        "uuid": "other",
+    }
     assert find_original_location(config_home, other) is None
 
 
 def test_an_original_that_ends_like_a_notice_is_found(config_home: ConfigHome) -> None:
     """An original whose own text ends like a notice of omitted text is found."""
-    said = record_with_notice("See line 1 of /gone.jsonl for full content]")
+    said = make_record_with_notice("See line 1 of /gone.jsonl for full content]")
     parent = write_session(config_home.project(), PARENT_ID, [said])
-    assert find_original_location(config_home, trimmed_record(parent)) == f"{parent}:0"
+    assert find_original_location(config_home, make_trimmed_record(parent)) == f"{parent}:0"
 
 
 def test_a_reference_to_a_placeholder_leads_to_the_original(
@@ -347,7 +361,7 @@ def test_a_reference_to_a_placeholder_leads_to_the_original(
 ) -> None:
     """A reference to a placeholder leads to its original. Any other reference leads to the record itself."""
     write_session(
-        config_home.project(), CHILD_ID, [user("hello", uuid="r0"), trimmed_record(parent)]
+        config_home.project(), CHILD_ID, [user("hello", uuid="r0"), make_trimmed_record(parent)]
     )
     for number, file in ((0, CHILD_ID), (1, PARENT_ID)):
         looked_up = look_up_original(Reference(CHILD_ID[:8], number), "/", config_home.where)
@@ -359,7 +373,7 @@ def test_a_reference_to_a_placeholder_leads_to_the_original(
 
 def test_a_lost_original_is_an_error(config_home: ConfigHome, parent: str) -> None:
     """If an original is gone, the error names its former line and the line of the trimmed record."""
-    child = write_session(config_home.project(), CHILD_ID, [trimmed_record(parent, 5)])
+    child = write_session(config_home.project(), CHILD_ID, [make_trimmed_record(parent, 5)])
     os.unlink(parent)
     with pytest.raises(SessionNotFound) as caught:
         look_up_original(Reference(CHILD_ID, 0), "/", config_home.where)
@@ -397,7 +411,7 @@ def test_restoring_a_record_replaces_its_contents() -> None:
     All other fields are kept.
     """
     original = {**UNTRIMMED_RECORD, "toolUseResult": {"stdout": "x"}, "cwd": "/old", "version": "1"}
-    trimmed = {**trimmed_record("/x.jsonl"), "cwd": "/new", "rendered": [{"content": "cut"}]}
+    trimmed = {**make_trimmed_record("/x.jsonl"), "cwd": "/new", "rendered": [{"content": "cut"}]}
     whole = restore_record(trimmed, original)
     assert whole is not None
     assert whole["message"] == original["message"]

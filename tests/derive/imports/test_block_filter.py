@@ -42,7 +42,7 @@ def filter_one_block(block: object, role: str = "user") -> Record:
     return found
 
 
-def replacement_note(replaced_content: str) -> Record:
+def make_replacement_note(replaced_content: str) -> Record:
     """Return the note that replaces a block. ``replaced_content`` says what the block contained."""
     return {"type": "text", "text": f"[{replaced_content} was left out]"}
 
@@ -107,7 +107,7 @@ def test_known_fields_are_kept_in_order(role: str, block: Record) -> None:
 )
 def test_unknown_kinds_are_replaced_by_a_note(role: str, kind: str) -> None:
     """A note replaces a block of an unknown kind or of a kind that the role can't have."""
-    assert filter_one_block({"type": kind, "id": "x", "input": {}}, role) == replacement_note(
+    assert filter_one_block({"type": kind, "id": "x", "input": {}}, role) == make_replacement_note(
         f"A block of the kind {kind}"
     )
 
@@ -120,13 +120,13 @@ def test_a_block_without_a_kind_is_replaced_by_a_note() -> None:
     assert (
         filter_one_block({"type": 5})
         == filter_one_block({})
-        == replacement_note("A block without a kind")
+        == make_replacement_note("A block without a kind")
     )
     assert filter_content(["x", 5, None, TEXT_BLOCK], "user") == [TEXT_BLOCK]
     assert filter_one_block({"type": "\x1b[31m" + "x" * 900})["text"].count("x") == 200
     for content in (None, 5, {"a": 1}):
         assert filter_content(content, "assistant") == [
-            replacement_note("Content in an unknown format")
+            make_replacement_note("Content in an unknown format")
         ]
 
 
@@ -208,8 +208,8 @@ def test_a_result_keeps_text_and_valid_blocks() -> None:
     ]
     assert filter_one_block(result("c", blocks))["content"] == [  # type: ignore[arg-type]
         TEXT_BLOCK,
-        replacement_note("A block of the kind tool_reference"),
-        replacement_note("A block of the kind tool_result"),
+        make_replacement_note("A block of the kind tool_reference"),
+        make_replacement_note("A block of the kind tool_result"),
     ]
 
 
@@ -233,7 +233,7 @@ def test_a_result_keeps_text_and_valid_blocks() -> None:
 )
 def test_an_invalid_image_is_replaced_by_a_note(block: Record) -> None:
     """A note replaces an image with a wrong type, size or encoding, because the API refuses such an image."""
-    assert filter_one_block(block) == replacement_note("An image in a form that can't be sent")
+    assert filter_one_block(block) == make_replacement_note("An image in a form that can't be sent")
 
 
 def test_linked_media_are_replaced_by_a_note() -> None:
@@ -242,15 +242,15 @@ def test_linked_media_are_replaced_by_a_note() -> None:
     The note contains the address or the id.
     """
     url = {"type": "image", "source": {"type": "url", "url": "http://169.254.169.254/\x1b[2J"}}
-    assert filter_one_block(url) == replacement_note("An image from http://169.254.169.254/")
+    assert filter_one_block(url) == make_replacement_note("An image from http://169.254.169.254/")
     file = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
-    assert filter_one_block(file) == replacement_note("A document from file_1")
+    assert filter_one_block(file) == make_replacement_note("A document from file_1")
     assert filter_one_block(
         make_media_block(b"words", "application/pdf", "document")
-    ) == replacement_note("A document in a form that can't be sent")
+    ) == make_replacement_note("A document in a form that can't be sent")
     assert filter_one_block(
         make_media_block(" ", "text/plain", "document", "text")
-    ) == replacement_note("A document in a form that can't be sent")
+    ) == make_replacement_note("A document in a form that can't be sent")
 
 
 JSON_VALUES = st.recursive(

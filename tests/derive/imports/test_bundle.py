@@ -96,7 +96,7 @@ def import_bundle(
         )
 
 
-def session_records() -> list[Record | bytes]:
+def make_session_records() -> list[Record | bytes]:
     """Return a session with a call, a title and a damaged line."""
     return [
         user("fix the parser", uuid="a", session_id=FIRST_SESSION_ID),
@@ -133,7 +133,7 @@ def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
 
     Each damaged line is stored as a record of its own. A link is omitted.
     """
-    session = write_project_session(config_home, session_records(), FIRST_SESSION_ID)
+    session = write_project_session(config_home, make_session_records(), FIRST_SESSION_ID)
     write_sidecars(session)
     whole = orjson.loads(write_bundle(config_home, session).read_bytes())
     assert (whole["resume_hooks_bundle"], whole["redacted"]) == (2, False)
@@ -142,7 +142,7 @@ def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
     assert (only["session"]["title"], only["session"]["cwd"]) == ("Parser", CWD)
     types = ["user", "assistant", "user", "damaged-line", "custom-title"]
     assert [record["type"] for record in only["records"]] == types
-    assert only["records"][0] == session_records()[0]
+    assert only["records"][0] == make_session_records()[0]
     assert [file["place"] for file in only["files"]] == [
         "subagents/agent-a1.jsonl",
         "subagents/agent-a1.meta.json",
@@ -156,7 +156,7 @@ def test_a_whole_session_is_imported_in_another_home(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """An imported session keeps its id, records and other files, and contains the new folder's name."""
-    session = write_project_session(config_home, session_records(), FIRST_SESSION_ID)
+    session = write_project_session(config_home, make_session_records(), FIRST_SESSION_ID)
     own = write_sidecars(session)
     (came,) = import_bundle(write_bundle(config_home, session), second_home)
     path = Path(came.receipt.file)
@@ -170,7 +170,7 @@ def test_a_whole_session_is_imported_in_another_home(
     assert {row["cwd"] for row in rows if "cwd" in row} == {
         os.path.realpath(second_home.root / "work")
     }
-    assert {**rows[0], "cwd": CWD} == session_records()[0]
+    assert {**rows[0], "cwd": CWD} == make_session_records()[0]
     for place in ("tool-results/out.txt", "tool-results/raw.bin", "subagents/agent-a1.jsonl"):
         assert (path.with_suffix("") / place).read_bytes() == (own / place).read_bytes()
     assert all(check.ok for check in came.receipt.checks)
@@ -290,7 +290,7 @@ def test_a_failed_session_cancels_the_whole_import(
     config_home: ConfigHome, second_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If one session of a bundle fails, none of its sessions are imported."""
-    one = write_project_session(config_home, session_records(), FIRST_SESSION_ID)
+    one = write_project_session(config_home, make_session_records(), FIRST_SESSION_ID)
     write_sidecars(one)
     two = write_project_session(
         config_home, conversation(2, session_id=session_id(2)), session_id(2)
@@ -391,7 +391,7 @@ def test_a_damaged_bundle_is_refused(
     damage: str, config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """A damaged bundle is refused with ``ImportFailed``, and no session is written."""
-    session = write_project_session(config_home, session_records(), FIRST_SESSION_ID)
+    session = write_project_session(config_home, make_session_records(), FIRST_SESSION_ID)
     write_sidecars(session)
     path = write_bundle(config_home, session)
     damaged = DAMAGE_FUNCTIONS[damage](path.read_bytes())
@@ -414,7 +414,7 @@ def test_a_file_with_an_invalid_path_is_not_imported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A file of a bundle with a path outside the expected folders is not written."""
-    session = write_project_session(config_home, session_records(), FIRST_SESSION_ID)
+    session = write_project_session(config_home, make_session_records(), FIRST_SESSION_ID)
     write_sidecars(session)
     path = write_bundle(config_home, session)
     monkeypatch.setattr(BundleSeal, "seal_checksums", lambda _, sums: sums)

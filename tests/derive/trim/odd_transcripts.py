@@ -346,7 +346,7 @@ def generate_transcript(draw: Callable[..., Any]) -> bytes:
     return data + b'{"type":"us' if form == "torn" else data[:-1] if form == "no end" else data
 
 
-def trim_options() -> st.SearchStrategy[Options]:
+def generate_trim_options() -> st.SearchStrategy[Options]:
     """Generate options for a trim without a target size."""
     return st.builds(
         Options,

@@ -122,7 +122,7 @@ def test_a_killed_slim_copy_is_whole_or_missing(config_home: ConfigHome) -> None
     """
     before: dict[str, bytes] = {}
 
-    def project_files() -> dict[str, bytes]:
+    def read_project_files() -> dict[str, bytes]:
         return {
             path.name: path.read_bytes()
             for path in config_home.project().iterdir()
@@ -131,12 +131,12 @@ def test_a_killed_slim_copy_is_whole_or_missing(config_home: ConfigHome) -> None
 
     def prepare_slim_copy() -> Callable[[], object]:
         plan_in_new_home(config_home)
-        before.update(project_files())
+        before.update(read_project_files())
         return lambda: run_command_line(config_home, "archive", "--slim", SESSION)
 
     copies = []
     for _ in kill_before_each_change(prepare_slim_copy, every=7):
-        now = project_files()
+        now = read_project_files()
         assert now.items() >= before.items()
         copies.append(
             [

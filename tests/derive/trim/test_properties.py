@@ -27,7 +27,7 @@ from resume_hooks.transcripts.records import Record, list_blocks, parse_record
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT_PIECE, MEDIA_PIECE, THINKING_PIECE
 from tests.builders import SESSION
-from tests.derive.trim.odd_transcripts import generate_transcript, trim_options
+from tests.derive.trim.odd_transcripts import generate_transcript, generate_trim_options
 from tests.derive.trim.sessions import get_chain_rewrite, get_value_at
 
 CHANGEABLE_FIELD_PATTERN = re.compile(
@@ -179,7 +179,7 @@ def assert_thinking_unchanged(case: TrimmedCase, child: Transcript) -> None:
 @settings(
     max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-@given(data=generate_transcript(), options=trim_options())
+@given(data=generate_transcript(), options=generate_trim_options())
 def test_every_trim_is_valid_and_repeatable(data: bytes, options: Options) -> None:
     """A trim of any transcript changes only the chosen contents, and a second trim changes nothing."""
     with tempfile.TemporaryDirectory() as folder:

@@ -129,9 +129,11 @@ def make_odd_session() -> bytes:
     return BOM + body.replace(b"\n", b"\r\n", 3) + b"\n" + line(records[-1]) + b'\n{"torn":"li'
 
 
-def write_old_session(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Path:
+def write_old_session(
+    home: ConfigHome, content: list[Record] | bytes, session_number: int = 0
+) -> Path:
     """Write a session whose file was last changed long ago."""
-    name = session_id(number) if number else SESSION
+    name = session_id(session_number) if session_number else SESSION
     path = home.project() / f"{name}.jsonl"
     path.write_bytes(content if isinstance(content, bytes) else session_bytes(content))
     os.utime(path, (OLD_TIME, OLD_TIME))
@@ -334,7 +336,7 @@ def test_a_session_is_trimmed_by_one_command_at_a_time(config_home: ConfigHome) 
     """
     path, other = (
         write_old_session(config_home, make_turns_with_reads(6)),
-        write_old_session(config_home, make_turns_with_reads(6), number=2),
+        write_old_session(config_home, make_turns_with_reads(6), session_number=2),
     )
     with backups.lock_rewrite(SESSION, config_home.where):
         with pytest.raises(ResumeHooksError, match="already being trimmed in place"):
