@@ -173,8 +173,8 @@ def check_bundles(home: ConfigHome) -> TryCase:
         file.write_bytes(b"\n".join(made))
         try:
             with unpack_bundle(str(file), home.where) as found:
-                assert all(os.path.dirname(each.path) == str(state) for each in found)
-                assert all(os.path.isfile(each.path) for each in found)
+                assert all(os.path.dirname(each.records_path) == str(state) for each in found)
+                assert all(os.path.isfile(each.records_path) for each in found)
         except ResumeHooksError as error:
             assert_expected_error(error)
         assert not [name for name in os.listdir(state) if name.endswith(".tmp")]

@@ -74,8 +74,8 @@ from tests.derive.trim.sessions import (
     scan_file,
     write_project_session,
 )
-from tests.derive.trim.test_corpus import count_sent_calls, thinking_blocks
-from tests.derive.trim.test_properties import assert_calls_have_results, kept_nodes
+from tests.derive.trim.test_corpus import count_sent_calls, count_thinking_blocks
+from tests.derive.trim.test_properties import assert_calls_have_results, list_kept_nodes
 from tests.parts.smart_trim.models import (
     FakeModel,
     choice_row,
@@ -313,7 +313,7 @@ def check_smart_trim(
         ("result", call) for call in get_chain_rewrite(planned.trim_plan).linear_chain.open_call_ids
     )
     assert count_sent_calls(child) == count_sent_calls(parent) + stubs
-    assert thinking_blocks(child) <= thinking_blocks(parent)
+    assert count_thinking_blocks(child) <= count_thinking_blocks(parent)
     if planned.rows and is_session_id(path.stem):
         back = write_child(
             untrim.plan_untrim(scan_trimmed_session(session_file(receipt.file)), home.where),
@@ -362,7 +362,7 @@ def test_smart_trims_of_generated_sessions_are_complete(data: bytes, seed: int) 
         except (NothingToTrim, NotATranscript):
             return
         planned = plan_with_model(what, model_with_random_choices(seed), home)
-        if not any(node.is_message for node in kept_nodes(planned.trim_plan)):
+        if not any(node.is_message for node in list_kept_nodes(planned.trim_plan)):
             return
         receipt = plan.write_smart_trim(planned, home.where)
         assert path.read_bytes() == data
