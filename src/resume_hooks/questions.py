@@ -218,13 +218,13 @@ def answer_line_search(
     cwd: str,
     /,
     *,
-    limit: float,
+    max_seconds: float,
     progress: Progress | None,
 ) -> SearchResult | None:
     """Return the sessions that wrote the line that ``--file`` names, or None if it names no line.
 
-    ``limit`` is the time limit in seconds for updating the index, and ``progress`` shows the
-    progress of the update. Raise UsageError for options that can only be used with search words.
+    Updating the index takes at most ``max_seconds`` seconds, and ``progress`` shows the progress of
+    the update. Raise UsageError for options that can only be used with search words.
     """
 
 

@@ -80,7 +80,11 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
     if options.file:
         for answer_line_search in find_answers(questions.answer_line_search):
             result = answer_line_search(
-                options, scope, current_folder(), limit=MAX_INDEX_UPDATE_SECONDS, progress=progress
+                options,
+                scope,
+                current_folder(),
+                max_seconds=MAX_INDEX_UPDATE_SECONDS,
+                progress=progress,
             )
             if result is not None:
                 return result

@@ -1,4 +1,4 @@
-"""Tests of the rule that finds the edit which wrote a line, from texts alone."""
+"""Tests of the rule that finds the edit that wrote a line. The rule compares only texts."""
 
 from __future__ import annotations
 
@@ -28,15 +28,20 @@ def file_edit(
     before: str,
     after: str,
     *,
-    session: int = 0,
-    whole: bool = True,
+    session_number: int = 0,
+    is_whole_file: bool = True,
     branch: str = "main",
     path: str = "/a",
 ) -> FileEdit[int]:
     """Return an edit at the time ``number``, by default in a session of its own."""
-    named = str(session or number)
+    named = str(session_number or number)
     return FileEdit(
-        number, named, path, branch, f"{number:03}", (EditHunk(before, after, is_whole_file=whole),)
+        number,
+        named,
+        path,
+        branch,
+        f"{number:03}",
+        (EditHunk(before, after, is_whole_file=is_whole_file),),
     )
 
 
@@ -134,7 +139,7 @@ def test_a_repeated_line_with_another_indent_is_ambiguous() -> None:
         writer_of_line(
             text,
             "    call_something()",
-            file_edit(1, "", "\n    call_something()\n\n", whole=False),
+            file_edit(1, "", "\n    call_something()\n\n", is_whole_file=False),
         )
         is None
     )
@@ -146,13 +151,16 @@ def test_restoring_a_deleted_line_does_not_count_as_writing_it() -> None:
     If a line was deleted and has returned without a session, no writer is named.
     """
     undone = (
-        file_edit(1, CLASS_TEXT, PARSE_FUNCTION_TEXT, session=7),
-        file_edit(2, PARSE_FUNCTION_TEXT, CLASS_TEXT, session=7),
+        file_edit(1, CLASS_TEXT, PARSE_FUNCTION_TEXT, session_number=7),
+        file_edit(2, PARSE_FUNCTION_TEXT, CLASS_TEXT, session_number=7),
     )
     assert writer_of_line(CLASS_TEXT, "class BasketOfRows:", *undone) is None
     assert (
         writer_of_line(
-            CLASS_TEXT, "class BasketOfRows:", file_edit(0, "", CLASS_TEXT, session=7), *undone
+            CLASS_TEXT,
+            "class BasketOfRows:",
+            file_edit(0, "", CLASS_TEXT, session_number=7),
+            *undone,
         )
         == 2
     )
@@ -161,7 +169,7 @@ def test_restoring_a_deleted_line_does_not_count_as_writing_it() -> None:
         file_edit(2, PARSE_FUNCTION_TEXT, PARSE_FUNCTION_TEXT + FORMAT_FUNCTION_TEXT),
     )
     assert find_writing_edit(CLASS_TEXT.split("\n"), 1, gone) == (None, LINE_REMOVED_REASON)
-    removed = file_edit(1, "", CLASS_TEXT), file_edit(2, CLASS_TEXT, "", whole=False)
+    removed = file_edit(1, "", CLASS_TEXT), file_edit(2, CLASS_TEXT, "", is_whole_file=False)
     assert find_writing_edit(CLASS_TEXT.split("\n"), 1, removed) == (None, LINE_REMOVED_REASON)
 
 
@@ -221,9 +229,13 @@ RANDOM_EDITS_STRATEGY = st.lists(
 )
 
 
-@given(steps=RANDOM_EDITS_STRATEGY, whole=st.booleans(), moved=st.integers(0, 30))
+@given(
+    random_edits=RANDOM_EDITS_STRATEGY,
+    are_whole_files=st.booleans(),
+    rotated_line_count=st.integers(0, 30),
+)
 def test_each_unique_line_belongs_to_its_writer(
-    steps: list[RandomEdit], whole: bool, moved: int
+    random_edits: list[RandomEdit], are_whole_files: bool, rotated_line_count: int
 ) -> None:
     """Each unique line belongs to its writer, whatever other edits there are.
 
@@ -232,19 +244,26 @@ def test_each_unique_line_belongs_to_its_writer(
     lines: list[str] = [f"a line of the first file {number}" for number in range(5)]
     authors: dict[str, int | None] = dict.fromkeys(lines)
     edits = []
-    for number, (actor, about, fewer, more) in enumerate(steps, 1):
+    for number, (actor, about, fewer, more) in enumerate(random_edits, 1):
         place = min(about, len(lines))
         new = [f"line {at} of those that were written at {number}" for at in range(more)]
         after = [*lines[:place], *new, *lines[place + fewer :]]
         authors |= dict.fromkeys(new, number if actor else None)
         if actor:
-            old, put = (lines, after) if whole else (lines[place : place + fewer], new)
+            old, put = (lines, after) if are_whole_files else (lines[place : place + fewer], new)
             edits.append(
-                file_edit(number, "\n".join(old), "\n".join(put), session=actor, whole=whole)
+                file_edit(
+                    number,
+                    "\n".join(old),
+                    "\n".join(put),
+                    session_number=actor,
+                    is_whole_file=are_whole_files,
+                )
             )
         lines = after
     if lines:
-        lines = [*lines[moved % len(lines) :], *lines[: moved % len(lines)]]
+        start = rotated_line_count % len(lines)
+        lines = [*lines[start:], *lines[:start]]
     assert [find_writing_edit(lines, at, edits).record for at in range(1, len(lines) + 1)] == [
         authors[line] for line in lines
     ]
@@ -281,16 +300,22 @@ FILE_PATH = "/p/a.py"
 
 
 def changes_of_call(
-    name: str, given: Record, details: Record | None = None, answer: str = "ok", **more: Any
+    name: str,
+    arguments: Record,
+    details: Record | None = None,
+    answer: str = "ok",
+    **result_fields: Any,
 ) -> list[FileChange]:
-    """Return the changes of files by a call."""
+    """Return the changes that a call made to files."""
     return list(
-        read_call_changes(call("t", name, **given), result("t", answer, **more), details or {})
+        read_call_changes(
+            call("t", name, **arguments), result("t", answer, **result_fields), details or {}
+        )
     )
 
 
 @pytest.mark.parametrize(
-    ("given", "details", "hunk"),
+    ("arguments", "details", "hunk"),
     [
         ({}, {"originalFile": "a\nb\n"}, EditHunk("a\nb\n", "a\nc\n", is_whole_file=True)),
         ({}, {}, EditHunk("b", "c")),
@@ -309,12 +334,12 @@ def changes_of_call(
         ),
     ],
 )
-def test_an_edit_changes_the_whole_file(given: Record, details: Record, hunk: EditHunk) -> None:
+def test_an_edit_changes_the_whole_file(arguments: Record, details: Record, hunk: EditHunk) -> None:
     """The change of an Edit covers the whole file if the client recorded the file's content.
 
     Without this record, the change covers only the edited text.
     """
-    whole = {"file_path": FILE_PATH, "old_string": "b", "new_string": "c", **given}
+    whole = {"file_path": FILE_PATH, "old_string": "b", "new_string": "c", **arguments}
     assert changes_of_call("Edit", whole, details) == [FileChange(FILE_PATH, (hunk,))]
 
 
@@ -335,7 +360,7 @@ def test_a_multi_edit_is_read_step_by_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("details", "answer", "before"),
+    ("details", "answer", "old_text"),
     [
         ({"type": "create", "originalFile": None}, "", ""),
         ({"type": "update", "originalFile": "old"}, "", "old"),
@@ -344,10 +369,10 @@ def test_a_multi_edit_is_read_step_by_step() -> None:
         ({}, "File created successfully at: /p/a.py", ""),
     ],
 )
-def test_a_write_adds_the_lines_of_a_new_file(details: Record, answer: str, before: str) -> None:
+def test_a_write_adds_the_lines_of_a_new_file(details: Record, answer: str, old_text: str) -> None:
     """A Write of a new file adds all lines of the file. A Write of a file with unknown content adds none."""
     wrote = changes_of_call("Write", {"file_path": FILE_PATH, "content": "new"}, details, answer)
-    assert wrote == [FileChange(FILE_PATH, (EditHunk(before, "new", is_whole_file=True),))]
+    assert wrote == [FileChange(FILE_PATH, (EditHunk(old_text, "new", is_whole_file=True),))]
 
 
 @pytest.mark.parametrize("name", ["Edit", "Write", "Bash", "Read"])

@@ -120,7 +120,7 @@ def test_lines_that_people_wrote_belong_to_no_session(
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("old_line", "new_line"),
     [
         ('VERSION = "1.4.2-stable"', 'VERSION = "1.4.3-stable"'),  # The version was raised.
         ("    return compute_all(rows)", "        return compute_all(rows)"),  # A formatter ran.
@@ -129,12 +129,14 @@ def test_lines_that_people_wrote_belong_to_no_session(
     ],
 )
 def test_a_line_that_people_changed_belongs_to_no_session(
-    repo: Repository, find_writer: FindWriter, before: str, after: str
+    repo: Repository, find_writer: FindWriter, old_line: str, new_line: str
 ) -> None:
     """A line that people changed after a session wrote it belongs to no session."""
-    own = repo.write_session(1, repo.write_file("a.py", f"first_line_of_the_file = 1\n{before}\n"))
+    own = repo.write_session(
+        1, repo.write_file("a.py", f"first_line_of_the_file = 1\n{old_line}\n")
+    )
     assert find_writer("a.py:2") == f"{own}:1"
-    repo.put_file("a.py", repo.read_text("a.py").replace(before, after))
+    repo.put_file("a.py", repo.read_text("a.py").replace(old_line, new_line))
     assert find_writer("a.py:2") == ""
     assert find_writer("a.py:1") == f"{own}:1"
 
@@ -209,7 +211,7 @@ def test_an_edit_of_the_current_turn_counts(repo: Repository, document: Document
 
 
 @pytest.mark.parametrize(
-    ("command", "named"),
+    ("command", "is_writer_found"),
     [
         ("cat > {0} <<'EOF'\n{1}EOF", True),
         ("cd src && cat <<EOF > {0}\n{1}EOF\n", True),
@@ -222,19 +224,19 @@ def test_an_edit_of_the_current_turn_counts(repo: Repository, document: Document
     ],
 )
 def test_a_shell_command_counts_only_with_a_here_document(
-    repo: Repository, find_writer: FindWriter, command: str, named: bool
+    repo: Repository, find_writer: FindWriter, command: str, is_writer_found: bool
 ) -> None:
     """A shell command proves which lines it wrote only if it contains a here-document."""
     folder = "src/" if command.startswith("cd src") else ""
     own = repo.write_session(1, repo.shell_records(command.format("sums.py", FIRST_VERSION_TEXT)))
     repo.put_file(f"{folder}sums.py", FIRST_VERSION_TEXT)
-    assert find_writer(f"{folder}sums.py:2") == (f"{own}:1" if named else "")
+    assert find_writer(f"{folder}sums.py:2") == (f"{own}:1" if is_writer_found else "")
 
 
-def test_a_here_document_over_a_known_file_proves_nothing(
+def test_a_here_document_does_not_prove_the_lines_of_a_known_file(
     repo: Repository, find_writer: FindWriter
 ) -> None:
-    """A here-document over a known file does not prove which lines it wrote.
+    """A here-document that overwrites a known file does not prove that it wrote the file's lines.
 
     The file was read before, so its lines may be older than the here-document.
     """
@@ -379,7 +381,9 @@ def test_a_line_search_writes_no_project_or_session_file(
 def search_line(repo: Repository, line: str, max_seconds: float = float("inf")) -> SearchResult:
     """Search for a line, with a limit on the seconds that the search spends on indexing."""
     options = SimpleNamespace(file=line, words=(), also=(), where=repo.home.where)
-    found = answer_line_search(options, Scope(), str(repo.root), limit=max_seconds, progress=None)
+    found = answer_line_search(
+        options, Scope(), str(repo.root), max_seconds=max_seconds, progress=None
+    )
     assert found is not None
     return found
 
@@ -424,14 +428,14 @@ def test_a_file_without_sessions_is_reported(repo: Repository) -> None:
 
 
 @pytest.mark.part("codex")
-@pytest.mark.parametrize(("code", "named"), [(0, True), (1, False)])
-def test_a_codex_patch_counts_as_an_edit(repo: Repository, code: int, named: bool) -> None:
+@pytest.mark.parametrize(("exit_code", "is_edit"), [(0, True), (1, False)])
+def test_a_codex_patch_counts_as_an_edit(repo: Repository, exit_code: int, is_edit: bool) -> None:
     """A patch by Codex counts as an edit if it succeeded."""
     from tests.parts.codex import rollouts
 
     head = "*** Begin Patch\n*** Update File: src/sums.py\n@@\n def total(rows):\n"
     patch = f"{head}-    return 0\n+    return sum(row.price for row in rows)\n*** End Patch\n"
-    told = {"output": "Success" if named else "failed", "metadata": {"exit_code": code}}
+    told = {"output": "Success" if is_edit else "failed", "metadata": {"exit_code": exit_code}}
     lines = [
         rollouts.meta_line(cwd=str(repo.root)),
         rollouts.message_line("user", "Sum it up", 1),
@@ -444,7 +448,7 @@ def test_a_codex_patch_counts_as_an_edit(repo: Repository, code: int, named: boo
     hits = search_line(repo, "src/sums.py:2").hits
     assert [(hit.agent, hit.session_id, hit.tool) for hit in hits] == [
         ("codex", rollouts.THREAD_ID, "Edit")
-    ] * named
+    ] * is_edit
     assert search_line(repo, "src/sums.py:1").hits == []
 
 

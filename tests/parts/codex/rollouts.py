@@ -94,17 +94,19 @@ def output_line(
     return item_line(kind, second, call_id=call_id, output=output)
 
 
-def work_lines(call_count: int, output: object, *, asks: bool = False) -> list[Line]:
+def work_lines(call_count: int, output: object, *, has_prompts: bool = False) -> list[Line]:
     """Return the calls ``make 0``, ``make 1`` and so on, each with its output.
 
-    If ``asks`` is true, each call is in its own turn, with a question and an answer.
+    If ``has_prompts`` is true, each call is in its own turn, with a question and an answer.
     """
     lines: list[Line] = []
     for n in range(call_count):
-        answer = [{"type": "input_text", "text": f"{n} {output}"}] if asks else f"{n} {output}"
-        lines += [message_line("user", f"question {n}", n)] if asks else []
+        answer = (
+            [{"type": "input_text", "text": f"{n} {output}"}] if has_prompts else f"{n} {output}"
+        )
+        lines += [message_line("user", f"question {n}", n)] if has_prompts else []
         lines += [call_line(f"c{n}", f"make {n}", n), output_line(f"c{n}", answer, n)]
-        lines += [message_line("assistant", f"answer {n}", n)] if asks else []
+        lines += [message_line("assistant", f"answer {n}", n)] if has_prompts else []
     return lines
 
 
@@ -113,11 +115,11 @@ def event_line(kind: str, second: int = 0, **fields: object) -> Line:
     return rollout_line("event_msg", {"type": kind, **fields}, second)
 
 
-def goal_note_line(told: str, second: int = 0) -> Line:
+def goal_note_line(note: str, second: int = 0) -> Line:
     """Return the note with which Codex tells the model that the user changed the goal."""
     return message_line(
         "user",
-        f'<codex_internal_context source="user_goal">\n{told}\n</codex_internal_context>',
+        f'<codex_internal_context source="user_goal">\n{note}\n</codex_internal_context>',
         second,
     )
 
@@ -180,7 +182,7 @@ def write_rollout(
     return path
 
 
-def effective_items(lines: Iterable[RolloutLine]) -> list[Item]:
+def items_for_model(lines: Iterable[RolloutLine]) -> list[Item]:
     """Return the items that Codex sends to the model for the lines of a thread."""
     history = ThreadHistory()
     for one in lines:
@@ -188,27 +190,29 @@ def effective_items(lines: Iterable[RolloutLine]) -> list[Item]:
     return history.items
 
 
-def damage_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
+def damage_lines(lines: list[bytes], random_source: random.Random) -> list[bytes]:
     """Return the lines with random damage."""
     left = list(lines)
-    for _ in range(chance.randrange(1, 8)):
-        place = chance.randrange(len(left))
+    for _ in range(random_source.randrange(1, 8)):
+        place = random_source.randrange(len(left))
         raw = left[place]
-        cut = chance.randrange(len(raw) + 1)
+        cut = random_source.randrange(len(raw) + 1)
         values = [b"null", b"[]", b"{}", b'"x"', b"-1", b"1e999", b"true", b"[" * 900 + b"]" * 900]
-        left[place] = chance.choice(
+        left[place] = random_source.choice(
             [
                 raw[:cut],
-                raw[:cut] + bytes([chance.randrange(256)]) + raw[cut + 1 :],
+                raw[:cut] + bytes([random_source.randrange(256)]) + raw[cut + 1 :],
                 b"",
                 b"\xff\xfe" + raw,
-                raw.replace(b'"payload":', b'"payload":%s,"x":' % chance.choice(values), 1),
-                raw.replace(b'"content":', b'"content":%s,"x":' % chance.choice(values)),
-                raw.replace(b'"output":', b'"output":%s,"x":' % chance.choice(values)),
+                raw.replace(b'"payload":', b'"payload":%s,"x":' % random_source.choice(values), 1),
+                raw.replace(b'"content":', b'"content":%s,"x":' % random_source.choice(values)),
+                raw.replace(b'"output":', b'"output":%s,"x":' % random_source.choice(values)),
                 raw.replace(
-                    b'"type":', b'"type":%s,"x":' % chance.choice(values), chance.randrange(1, 3)
+                    b'"type":',
+                    b'"type":%s,"x":' % random_source.choice(values),
+                    random_source.randrange(1, 3),
                 ),
-                chance.choice(lines),
+                random_source.choice(lines),
             ]
         )
     return left

@@ -41,9 +41,9 @@ from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import (
     OTHER_THREAD_ID,
     THREAD_ID,
-    effective_items,
     every_rollout,
     find_rollout_in_corpus,
+    items_for_model,
 )
 
 LONG_OUTPUT = "word " * 2_000
@@ -70,7 +70,7 @@ def thread_file(where: Where, session_id: str = THREAD_ID) -> SessionFile:
 
 def items_on_resume(path: str | Path) -> list[Record]:
     """Return the items that Codex would send if it resumed a rollout."""
-    return [item.payload for item in effective_items(read_thread_lines(str(path), lambda _: None))]
+    return [item.payload for item in items_for_model(read_thread_lines(str(path), lambda _: None))]
 
 
 def lines_of_rollout(path: str) -> list[dict[str, Any]]:
@@ -93,7 +93,7 @@ def test_children_of_a_real_rollout_have_its_items(rollout: Path, where: Where) 
     parent = thread_file(where, named.thread_id)
     items = [
         item.payload
-        for item in effective_items(read_thread_lines(str(rollout), find_rollout_in_corpus))
+        for item in items_for_model(read_thread_lines(str(rollout), find_rollout_in_corpus))
     ]
     fork = write_child(plan_fork(parent, where), where)
     assert items_on_resume(fork.file) == items
@@ -370,7 +370,7 @@ def test_a_smart_trim_drops_the_chosen_items(where: Where) -> None:
         codex_home_of(where),
         [
             rollouts.meta_line(),
-            *rollouts.work_lines(3, LONG_OUTPUT, asks=True),
+            *rollouts.work_lines(3, LONG_OUTPUT, has_prompts=True),
             *rollouts.LATER_TURN_LINES,
         ],
     )
@@ -420,7 +420,7 @@ def test_a_rewind_continues_at_the_mark(where: Where) -> None:
     from resume_hooks.parts.marks import state as marks
 
     path = rollouts.write_rollout(
-        codex_home_of(where), [rollouts.meta_line(), *rollouts.work_lines(1, "a", asks=True)]
+        codex_home_of(where), [rollouts.meta_line(), *rollouts.work_lines(1, "a", has_prompts=True)]
     )
     mark = marks.make_mark_at_end(thread_file(where), "try").mark
     kept = items_on_resume(path)
@@ -441,24 +441,24 @@ def test_a_rewind_continues_at_the_mark(where: Where) -> None:
 
 
 @pytest.mark.part("marks")
-@pytest.mark.parametrize("by", ["us", "an old Codex", "Codex"])
-def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, by: str) -> None:
-    """A rewound fork contains the items that it shares with its parent, and a report on its own work."""
+@pytest.mark.parametrize("fork_maker", ["us", "an old Codex", "Codex"])
+def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, fork_maker: str) -> None:
+    """A rewound fork contains the items that it shares with its parent, and a report on the fork's work."""
     from resume_hooks.parts.marks import fork_point, plan_back
 
     talk = [rollouts.message_line("user", "go"), rollouts.message_line("assistant", "gone", 1)]
     path = rollouts.write_rollout(codex_home_of(where), [rollouts.meta_line(), *talk])
     kept = items_on_resume(path)
-    if by == "us":
+    if fork_maker == "us":
         fork = Path(write_child(plan_fork(thread_file(where), where), where).file)
     else:
         base = {"thread_id": THREAD_ID, "end_byte_offset": path.stat().st_size}
         said = rollouts.meta_line(
             rollouts.OTHER_THREAD_ID,
             forked_from_id=THREAD_ID,
-            **({"history_base": base} if by == "Codex" else {}),
+            **({"history_base": base} if fork_maker == "Codex" else {}),
         )
-        copied = [] if by == "Codex" else [rollouts.meta_line(), *talk]
+        copied = [] if fork_maker == "Codex" else [rollouts.meta_line(), *talk]
         fork = rollouts.write_rollout(
             codex_home_of(where), [said, *copied], rollouts.OTHER_THREAD_ID
         )
@@ -569,7 +569,7 @@ def test_a_crash_leaves_a_complete_child_or_none(where: Where) -> None:
     """
     path = rollouts.write_rollout(
         codex_home_of(where),
-        [rollouts.meta_line(), *rollouts.work_lines(12, LONG_OUTPUT, asks=True)],
+        [rollouts.meta_line(), *rollouts.work_lines(12, LONG_OUTPUT, has_prompts=True)],
     )
     before, decided, born = path.read_bytes(), plan_trim(thread_file(where), where, Options()), []
     for _ in kill_before_each_change(lambda: lambda: write_child(decided, where)):
@@ -595,7 +595,7 @@ def test_a_damaged_rollout_gives_a_valid_child_or_a_clear_error(seed: int, where
     The rollout is unchanged.
     """
     chance = random.Random(seed)
-    talk = rollouts.work_lines(8, LONG_OUTPUT, asks=True)
+    talk = rollouts.work_lines(8, LONG_OUTPUT, has_prompts=True)
     for _ in range(4):
         raw = [
             json.dumps(line).encode()

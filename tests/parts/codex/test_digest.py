@@ -86,9 +86,9 @@ def test_a_missing_file_is_a_failure_if_the_exit_status_is_unknown(where: Where)
     assert entry_texts(made, "commands") == []
 
 
-@pytest.mark.parametrize(("status", "listed"), [(0, ["make test"]), (2, [])])
+@pytest.mark.parametrize(("exit_status", "listed_commands"), [(0, ["make test"]), (2, [])])
 def test_the_last_poll_determines_whether_a_command_succeeded(
-    where: Where, status: int, listed: list[str]
+    where: Where, exit_status: int, listed_commands: list[str]
 ) -> None:
     """The exit status in the last poll of a command determines whether the command succeeded."""
     running = "Process running with session ID 5\nOutput:\n1 of 2"
@@ -98,11 +98,11 @@ def test_the_last_poll_determines_whether_a_command_succeeded(
         poll_line("2", 5),
         output_line("2", running),
         poll_line("3", 5),
-        output_line("3", f"Process exited with code {status}\nOutput:\nall of it"),
+        output_line("3", f"Process exited with code {exit_status}\nOutput:\nall of it"),
     ]
     made = digest_of_lines(where, lines)
-    assert entry_texts(made, "commands") == listed
-    assert len(entry_texts(made, "errors")) == (status != 0)
+    assert entry_texts(made, "commands") == listed_commands
+    assert len(entry_texts(made, "errors")) == (exit_status != 0)
     assert not any("running" in text for text in entry_texts(made, "pending"))
 
 
@@ -380,11 +380,11 @@ def test_the_last_collaboration_mode_determines_plan_mode(
 
 
 @pytest.mark.parametrize(
-    ("mode", "shown"),
+    ("mode", "expected_entries"),
     [("read-only", ["sandbox: read-only, approval on-request"]), ("workspace-write", [])],
 )
 def test_the_last_sandbox_is_stated_if_it_allows_no_changes(
-    where: Where, mode: str, shown: list[str]
+    where: Where, mode: str, expected_entries: list[str]
 ) -> None:
     """If the last sandbox is read-only, the digest states this, whichever field names the sandbox."""
     lines: list[Line] = []
@@ -396,7 +396,7 @@ def test_the_last_sandbox_is_stated_if_it_allows_no_changes(
             message_line("assistant", "done"),
         ]
     now = entry_texts(digest_of_lines(where, lines), "now")
-    assert [text for text in now if text.startswith("sandbox")] == shown
+    assert [text for text in now if text.startswith("sandbox")] == expected_entries
 
 
 @pytest.mark.parametrize(
@@ -463,9 +463,11 @@ def test_paths_of_a_shell_patch_are_relative_to_its_folder(where: Where, folder:
     assert entry_texts(digest_of_lines(where, lines), "changed") == ["/p/lib/a.py"]
 
 
-@pytest.mark.parametrize(("command", "is_told"), [("gh run watch 1", False), ("make serve", True)])
+@pytest.mark.parametrize(
+    ("command", "is_reported"), [("gh run watch 1", False), ("make serve", True)]
+)
 def test_a_watch_before_the_answer_is_not_reported_as_running(
-    where: Where, command: str, *, is_told: bool
+    where: Where, command: str, *, is_reported: bool
 ) -> None:
     """A command that only watches is not reported as running if the assistant has answered since.
 
@@ -477,7 +479,7 @@ def test_a_watch_before_the_answer_is_not_reported_as_running(
         message_line("assistant", "All checks pass."),
     ]
     shown = entry_texts(digest_of_lines(where, lines), "pending")
-    assert any("still running" in text for text in shown) is is_told
+    assert any("still running" in text for text in shown) is is_reported
 
 
 def test_a_script_without_an_exit_status_is_not_a_success(where: Where) -> None:
@@ -653,8 +655,8 @@ def test_only_user_preferences_apply_to_a_project_without_work(
     assert entry_texts(made, "instructions")[1:] == ["Never open a draft request.", *project_rules]
 
 
-@pytest.mark.parametrize("is_told", [True, False])
-def test_an_interrupted_turn_is_mentioned_once(where: Where, *, is_told: bool) -> None:
+@pytest.mark.parametrize("has_notice", [True, False])
+def test_an_interrupted_turn_is_mentioned_once(where: Where, *, has_notice: bool) -> None:
     """An interrupted turn is mentioned once, even if Codex also told the model about the interruption."""
     note = message_line(
         "user", "<turn_aborted>\nThe user interrupted the previous turn.\n</turn_aborted>"
@@ -663,7 +665,7 @@ def test_an_interrupted_turn_is_mentioned_once(where: Where, *, is_told: bool) -
     lines = [
         call_line("1", "make test"),
         output_line("1", "aborted"),
-        *([note] if is_told else []),
+        *([note] if has_notice else []),
         event,
     ]
     found = [
@@ -721,20 +723,20 @@ def test_a_cut_result_has_its_exit_status(where: Where) -> None:
     assert entry_texts(digest_of_lines(where, script_lines("1", code, cut)), "commands") == []
 
 
-@pytest.mark.parametrize(("typed", "count"), [('"\\u0003"', 0), ('""', 1)])
+@pytest.mark.parametrize(("typed_characters", "failure_count"), [('"\\u0003"', 0), ('""', 1)])
 def test_a_command_stopped_with_ctrl_c_is_not_a_failure(
-    where: Where, typed: str, count: int
+    where: Where, typed_characters: str, failure_count: int
 ) -> None:
     """A command that was stopped with Ctrl+C is not a failure."""
-    stop = f"const r = await tools.write_stdin({{session_id:77,chars:{typed}}}); text(r.output);"
+    stop = f"const r = await tools.write_stdin({{session_id:77,chars:{typed_characters}}}); text(r.output);"
     lines = [
         *lines_of_polling_scripts("make test", "ok 1 adds\n\nSESSION_ID=77"),
         *script_lines("s9", stop, "# Received SIGINT\n[test] ERROR task failed\n"),
     ]
-    assert len(entry_texts(digest_of_lines(where, lines), "errors")) == count
+    assert len(entry_texts(digest_of_lines(where, lines), "errors")) == failure_count
 
 
-def test_a_run_by_another_path_replaces_a_missing_program(where: Where) -> None:
+def test_a_missing_program_is_replaced_by_a_later_run_with_another_path(where: Where) -> None:
     """If a program was missing and a later run uses another path, the entry shows the later result.
 
     In this test, the later run failed for a different reason.

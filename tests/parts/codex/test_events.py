@@ -17,18 +17,23 @@ TURN_ID = "01a00000-0000-7000-8000-0000000000aa"
 TURN_START_SECOND = 1_795_917_887
 
 
-def turn_start_line(turn: str = TURN_ID, at: int = TURN_START_SECOND, by: str = "user") -> Line:
+def turn_start_line(
+    turn_id: str = TURN_ID, start_second: int = TURN_START_SECOND, starter: str = "user"
+) -> Line:
     """Return the line that marks the start of a turn."""
     return rollouts.event_line(
-        "task_started", turn_id=turn, started_at=at, turn_attribution={"turn_trigger": by}
+        "task_started",
+        turn_id=turn_id,
+        started_at=start_second,
+        turn_attribution={"turn_trigger": starter},
     )
 
 
 def history_entry(
-    text: str, at: int = TURN_START_SECOND, thread: str = THREAD_ID
+    text: str, second: int = TURN_START_SECOND, thread_id: str = THREAD_ID
 ) -> dict[str, Any]:
     """Return the entry for a prompt in Codex's history."""
-    return {"session_id": thread, "ts": at, "text": text}
+    return {"session_id": thread_id, "ts": second, "text": text}
 
 
 EARLIER_TURN_LINES = [
@@ -73,7 +78,7 @@ COMPACTION_CASES = {
         False,
     ),
     "a turn that nobody asked for": (
-        [turn_start_line(by="goal")],
+        [turn_start_line(starter="goal")],
         [history_entry(">session")],
         False,
     ),

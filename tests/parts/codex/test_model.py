@@ -28,13 +28,18 @@ def item_line(kind: str, text: str = "") -> str:
     return event_line("item.completed", item={"type": kind, "text": text})
 
 
-def ask_stand_in(folder: Path, lines: list[str], *, more: str = "", settings: str = "") -> Summary:
-    """Return the answer of a script that replaces Codex and prints these lines."""
+def ask_stand_in(
+    folder: Path, lines: list[str], *, more_commands: str = "", settings: str = ""
+) -> Summary:
+    """Ask a script that stands in for Codex and prints ``lines``, and return the answer in these lines.
+
+    The script runs ``more_commands`` last.
+    """
     (folder / "out").write_text("\n".join(lines))
     (folder / "config.toml").write_text(settings)
     program = folder / "codex"
     program.write_text(
-        f'#!/bin/sh\ncat > {folder}/in\nprintf "%s\\n" "$@" > {folder}/words\ncat {folder}/out\n{more}\n'
+        f'#!/bin/sh\ncat > {folder}/in\nprintf "%s\\n" "$@" > {folder}/words\ncat {folder}/out\n{more_commands}\n'
     )
     program.chmod(0o755)
     where = Where(
@@ -55,11 +60,11 @@ OUTPUT_LINES_BY_ERROR = {
 }
 
 
-@pytest.mark.parametrize("why", OUTPUT_LINES_BY_ERROR)
-def test_an_invalid_answer_of_the_model_is_reported(why: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reason", OUTPUT_LINES_BY_ERROR)
+def test_an_invalid_answer_of_the_model_is_reported(reason: str, tmp_path: Path) -> None:
     """If Codex gives no valid answer, the error states the reason on one line."""
-    with pytest.raises(HeadlessFailed, match=why) as caught:
-        ask_stand_in(tmp_path, OUTPUT_LINES_BY_ERROR[why])
+    with pytest.raises(HeadlessFailed, match=reason) as caught:
+        ask_stand_in(tmp_path, OUTPUT_LINES_BY_ERROR[reason])
     assert "\n" not in caught.value.message
 
 
@@ -81,7 +86,7 @@ def test_the_last_message_is_the_answer(tmp_path: Path) -> None:
     with pytest.raises(HeadlessFailed, match="can't be given"):
         ask_stand_in(tmp_path, lines, settings='[mcp_servers."a b"]\ncommand = "x"\n')
     with pytest.raises(HeadlessFailed, match="no answer: oops"):
-        ask_stand_in(tmp_path, [], more="echo oops >&2; exit 3")
+        ask_stand_in(tmp_path, [], more_commands="echo oops >&2; exit 3")
 
 
 def test_the_schema_is_strict() -> None:

@@ -111,12 +111,14 @@ def test_context_percent_uses_the_window_of_the_session(
     assert (context.percent or 0) > 100
 
 
-@pytest.mark.parametrize("by", ["Codex", "us"])
-def test_a_new_fork_has_its_parents_window(by: str, home: Path, config_home: ConfigHome) -> None:
+@pytest.mark.parametrize("fork_maker", ["Codex", "us"])
+def test_a_new_fork_has_its_parents_window(
+    fork_maker: str, home: Path, config_home: ConfigHome
+) -> None:
     """A new fork without a token count has its parent's window, whether Codex or the plugin made the fork."""
     write_rollout(home, number_lines(THREAD_LINES))
     base = {"thread_id": THREAD_ID, "end_ordinal_exclusive": 4, "end_byte_offset": 0}
-    if by == "Codex":
+    if fork_maker == "Codex":
         write_rollout(
             home,
             number_lines(
@@ -462,10 +464,10 @@ def test_the_base_size_of_a_thread_excludes_the_first_prompt(
 
 
 @pytest.mark.parametrize(
-    ("copied", "expected"), [([], 19_000), (THREAD_LINES[1:3], tokens.USUAL_BASE_TOKENS)]
+    ("copied_lines", "base_tokens"), [([], 19_000), (THREAD_LINES[1:3], tokens.USUAL_BASE_TOKENS)]
 )
 def test_the_first_request_is_found_after_long_lines(
-    copied: list[Line], expected: int, config_home: ConfigHome, home: Path
+    copied_lines: list[Line], base_tokens: int, config_home: ConfigHome, home: Path
 ) -> None:
     """The first request is found after very long lines.
 
@@ -475,7 +477,7 @@ def test_the_first_request_is_found_after_long_lines(
     rows = [
         meta_line(),
         rules,
-        *copied,
+        *copied_lines,
         message_line("user", "p" * 4_000, 3),
         message_line("assistant", "Fixed", 4),
     ]
@@ -485,9 +487,9 @@ def test_the_first_request_is_found_after_long_lines(
     ]
     path = write_rollout(home, rows)
     (agent,) = registry.list_other_agents(config_home.where)
-    assert read_session_base(agent.read_ends(str(path)), config_home.where).tokens == expected
+    assert read_session_base(agent.read_ends(str(path)), config_home.where).tokens == base_tokens
     readable = agent.to_common_format(agent.open_session(str(path)))
-    assert read_session_base(HeadTail(readable.path), config_home.where).tokens == expected
+    assert read_session_base(HeadTail(readable.path), config_home.where).tokens == base_tokens
 
 
 def test_compressed_threads_are_read_with_the_optional_package(
@@ -512,7 +514,9 @@ def test_compressed_threads_are_read_with_the_optional_package(
     assert agent.listing_notes() == (
         []
         if path.exists()
-        else ["1 Codex session, compressed: skipped (1); the Python package zstandard reads them"]
+        else [
+            "1 compressed Codex session skipped; to read them, install the Python package zstandard"
+        ]
     )
 
 
@@ -530,9 +534,10 @@ def _thread_with_long_lines() -> list[Line]:
 
 
 def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None:
-    """Listing threads converts none: title, folder, model and tokens come from both ends of each file.
+    """Listing threads converts none of them.
 
-    The first prompt is found after long instructions.
+    Title, folder, model and tokens come from both ends of each file. The first prompt is found
+    after long instructions.
     """
     write_rollout(home, [*_thread_with_long_lines(), token_count_line(7_000, 201)])
     write_rollout(

@@ -201,31 +201,31 @@ def test_every_reading_verb_reads_every_real_rollout(
     for path in codex_rollouts():
         (home / path.name).write_bytes(path.read_bytes())
 
-    def run(*words: str) -> Any:
+    def run_verb(*words: str) -> Any:
         done = CliRunner().invoke(command, [*words, "--json"], env=config_home.environ)
         assert done.exit_code == 0 or "--list" in words, (words, done.output)
         data = json.loads(done.stdout)["data"]
         schema_of_verb(words[0]).model_validate(data)
         return data
 
-    listed = run("sessions", "--all", "--helpers", "--limit", "0")["sessions"]
+    listed = run_verb("sessions", "--all", "--helpers", "--limit", "0")["sessions"]
     assert len(listed) == len(codex_rollouts())
     assert {row["agent"] for row in listed} == {"codex"}
     for row in listed:
         own = row["session_id"]
-        info = run("info", own)
+        info = run_verb("info", own)
         assert info["session_file"] == row["session_file"]
         assert (info["bad_lines"], info["context"]["tokens"] > 0) == ([], True)
-        assert run("outline", own)["turn_count"] >= row["turns_at_least"]
-        assert run("read", own, "--turns", "1")["records"]
-        assert run("read", own, "--page")["events"]
-        run("read", own, "--commands")
-        assert run("lineage", own)["rows"][-1]["session_id"] == own
+        assert run_verb("outline", own)["turn_count"] >= row["turns_at_least"]
+        assert run_verb("read", own, "--turns", "1")["records"]
+        assert run_verb("read", own, "--page")["events"]
+        run_verb("read", own, "--commands")
+        assert run_verb("lineage", own)["rows"][-1]["session_id"] == own
         if row["size"] < 500_000:
-            assert run("export", own, "-o", str(tmp_path / f"{own}.md"))["turns"]
-    assert run("search", "the", "--all", "--helpers", "--limit", "50")["total"]
-    assert run("scrub", "--list", listed[-1]["session_id"])["files"] == 1
-    assert run("stats", "--all")["sessions"] == len(listed)
+            assert run_verb("export", own, "-o", str(tmp_path / f"{own}.md"))["turns"]
+    assert run_verb("search", "the", "--all", "--helpers", "--limit", "50")["total"]
+    assert run_verb("scrub", "--list", listed[-1]["session_id"])["files"] == 1
+    assert run_verb("stats", "--all")["sessions"] == len(listed)
     for path in codex_rollouts():
         assert (home / path.name).read_bytes() == path.read_bytes()
 

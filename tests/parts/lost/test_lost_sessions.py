@@ -28,10 +28,16 @@ LOST_TIME_MS = 1_700_000_000_000
 PASTED_TEXT = "def parse(): " + "x" * 2_000
 
 
-def history_line(own: str, text: str, at: int = LOST_TIME_MS, **more: object) -> str:
+def history_line(own_id: str, text: str, time_ms: int = LOST_TIME_MS, **more: object) -> str:
     """Return a line of the client's history."""
     return json.dumps(
-        {"display": text, "pastedContents": {}, "timestamp": at, "project": CWD, "sessionId": own}
+        {
+            "display": text,
+            "pastedContents": {},
+            "timestamp": time_ms,
+            "project": CWD,
+            "sessionId": own_id,
+        }
         | more
     )
 
@@ -143,7 +149,7 @@ def test_a_verb_that_needs_a_transcript_refuses_a_lost_session(
     assert f"resume-hooks handoff {LOST_SESSION}".encode() in done.stderr
 
 
-def test_a_slightly_longer_history_is_not_read_again(
+def test_only_the_new_lines_of_the_history_are_read(
     lost_and_present_sessions: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If lines were appended to the client's history, only these lines are read.
@@ -161,11 +167,11 @@ def test_a_slightly_longer_history_is_not_read_again(
     read: list[object] = []
     told = history._parse_entry
 
-    def read_and_count(record: dict[str, Any]) -> history.HistoryEntry | None:
+    def record_and_parse_entry(record: dict[str, Any]) -> history.HistoryEntry | None:
         read.append(record)
         return told(record)
 
-    monkeypatch.setattr(history, "_parse_entry", read_and_count)
+    monkeypatch.setattr(history, "_parse_entry", record_and_parse_entry)
     assert lost_sessions() == {LOST_SESSION: path}
     assert (path.stat().st_ino, note.read_bytes()) == before
     assert read == []
@@ -235,9 +241,10 @@ def test_the_message_about_a_single_lost_prompt_is_singular(
 def test_unsafe_paths_give_no_lost_sessions(
     lost_and_present_sessions: Path, config_home: ConfigHome
 ) -> None:
-    """Unsafe paths give no lost sessions.
+    """No lost sessions are found if a path is unsafe.
 
-    A path is unsafe if the project, the history or the state folder is a link or of a wrong kind.
+    A path is unsafe if the project, the history or the state folder is a link or has an unexpected
+    type.
     """
     folder, moved = config_home.project(), config_home.root / "moved"
     folder.rename(moved)

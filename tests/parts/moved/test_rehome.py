@@ -109,25 +109,25 @@ def test_a_session_that_cannot_be_copied_is_reported(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (("gone", "--home", "nowhere"), "is not a folder"),
         ((".",), "is still there"),
         (("gone",), "No session was started in"),
-        ((), "Name the folder by its former path"),
+        ((), "Give the folder's former path"),
     ],
 )
 def test_rehome_refuses_unusable_folders(
-    words: tuple[str, ...], said: str, cli: Cli, moved_folder: tuple[Path, Path]
+    arguments: tuple[str, ...], message: str, cli: Cli, moved_folder: tuple[Path, Path]
 ) -> None:
     """``rehome`` refuses an old folder that is not named, still exists, or has no sessions.
 
     The verb also refuses a new folder that is missing.
     """
     assert moved_folder
-    done = cli("rehome", *words)
+    done = cli("rehome", *arguments)
     assert done.returncode in {1, 2}
-    assert said in done.stderr.decode()
+    assert message in done.stderr.decode()
 
 
 def test_a_killed_rehome_can_be_repeated(config_home: ConfigHome) -> None:
@@ -140,7 +140,7 @@ def test_a_killed_rehome_can_be_repeated(config_home: ConfigHome) -> None:
             sessions, new, config_home.where, lambda *_: None, dry_run=False
         )
 
-    def prepare() -> Callable[[], object]:
+    def reset_home() -> Callable[[], object]:
         shutil.rmtree(config_home.root)
         (config_home.root / "new").mkdir(parents=True)
         for number in (1, 2):
@@ -152,7 +152,7 @@ def test_a_killed_rehome_can_be_repeated(config_home: ConfigHome) -> None:
             (outputs / "one").write_bytes(b"long output")
         return work
 
-    for _ in kill_before_each_change(prepare, every=5):
+    for _ in kill_before_each_change(reset_home, every=5):
         work()
         copies = [*config_home.project(new).glob("*.jsonl")]
         assert len(copies) == 2
@@ -201,10 +201,10 @@ def write_start_note(home: ConfigHome, folder: Path) -> None:
     )
 
 
-def write_session_in_folder(home: ConfigHome, folder: Path, own: str = SESSION) -> None:
+def write_session_in_folder(home: ConfigHome, folder: Path, own_id: str = SESSION) -> None:
     """Write a session that was started in a folder."""
-    records = [record | {"cwd": str(folder)} for record in conversation(2, session_id=own)]
-    write_session(home.project(str(folder)), own, records)
+    records = [record | {"cwd": str(folder)} for record in conversation(2, session_id=own_id)]
+    write_session(home.project(str(folder)), own_id, records)
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ def test_a_start_reports_a_moved_repository(
     new = noted_repository.rename(noted_repository.parent / "new")
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(new))
     said = f"This repository was in {noted_repository}, which has 1 session and is gone"
-    told = f"{said}; to copy them here, in a shell in this folder: resume-hooks rehome"
+    told = f"{said}; to copy them here, run in a shell in this folder: resume-hooks rehome"
     assert (rehome.format_start_line({}), rehome.format_start_line_after_search({})) == (told, told)
     assert not (config_home.config / "projects" / project_key(str(new))).exists()
 

@@ -44,22 +44,30 @@ def backup_entry(name: str | None, version: int = 1, **more: Any) -> Record:
 
 
 def snapshot_record(
-    message: str, tracked: Mapping[str, Any], *, owner_id: str = "", update: bool = False
+    message_id: str, backups: Mapping[str, Any], *, owner_id: str = "", is_update: bool = False
 ) -> Record:
-    """Return a snapshot at the prompt ``message``; an update belongs to the record ``owner_id``."""
-    inner = {"messageId": message, "trackedFileBackups": dict(tracked), "timestamp": iso_time(0)}
+    """Return a snapshot at the prompt ``message_id``, or an update of it.
+
+    An update belongs to the record ``owner_id``.
+    """
+    inner = {"messageId": message_id, "trackedFileBackups": dict(backups), "timestamp": iso_time(0)}
     kind = "file-history-snapshot"
     return {
         "type": kind,
-        "messageId": owner_id or message,
+        "messageId": owner_id or message_id,
         "snapshot": inner,
-        "isSnapshotUpdate": update,
+        "isSnapshotUpdate": is_update,
     }
 
 
-def delta_record(message: str, path: str, value: Any) -> Record:
-    """Return the record of a file that the client backs up from the prompt ``message`` on."""
-    names = {"messageId": "a", "snapshotMessageId": message, "trackingPath": path, "backup": value}
+def delta_record(message_id: str, path: str, backup: Any) -> Record:
+    """Return the record of a file that the client backs up from the prompt ``message_id`` on."""
+    names = {
+        "messageId": "a",
+        "snapshotMessageId": message_id,
+        "trackingPath": path,
+        "backup": backup,
+    }
     return {"type": "file-history-delta", **names, "timestamp": iso_time(0)}
 
 
@@ -122,18 +130,20 @@ class Project:
             write_session(self.home.project(str(self.folder)), SESSION, mine)
         )
 
-    def session_with_backups(self, tracked: Mapping[str, Any], prompts: int = 1) -> SessionFile:
+    def session_with_backups(
+        self, backups: Mapping[str, Any], prompt_count: int = 1
+    ) -> SessionFile:
         """Write a session whose first prompt has these backups."""
         return self.write_session(
-            [*turns_on_one_chain(prompts), snapshot_record(prompt_id(1), tracked)]
+            [*turns_on_one_chain(prompt_count), snapshot_record(prompt_id(1), backups)]
         )
 
-    def plan_restore(self, session: SessionFile, to: str = "1") -> FilesPlan:
+    def plan_restore(self, session: SessionFile, position: str = "1") -> FilesPlan:
         """Return the plan that restores the files at a prompt, for a user in the folder ``$PWD``."""
         read = history.read_file_history(session)
         return files_at_prompt.plan_rewind(
             read,
-            files_at_prompt.find_prompt_state(read, files_at_prompt.parse_target(to)),
+            files_at_prompt.find_prompt_state(read, files_at_prompt.parse_target(position)),
             Where({**os.environ, **self.home.environ}),
         )
 

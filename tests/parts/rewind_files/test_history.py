@@ -34,11 +34,11 @@ BACKUP_NAME_A1, BACKUP_NAME_A2, BACKUP_NAME_B1 = (
 
 
 def backup_names_of_states(
-    project: Project, *records: Any, prompts: int = 3
+    project: Project, *records: Any, prompt_count: int = 3
 ) -> list[dict[str, str | None]]:
     """Return the names of the backups in each state, oldest first."""
     found = history.read_file_history(
-        project.write_session([*turns_on_one_chain(prompts), *records])
+        project.write_session([*turns_on_one_chain(prompt_count), *records])
     )
     return [{path: one.name for path, one in state.backups.items()} for state in found.states]
 
@@ -49,21 +49,21 @@ def test_an_update_replaces_its_snapshot(project: Project) -> None:
         project,
         snapshot_record(prompt_id(1), {}),
         snapshot_record(
-            prompt_id(1), {"a": backup_entry(BACKUP_NAME_A1)}, owner_id="a1", update=True
+            prompt_id(1), {"a": backup_entry(BACKUP_NAME_A1)}, owner_id="a1", is_update=True
         ),
         snapshot_record(prompt_id(2), {"a": backup_entry(BACKUP_NAME_A2, 2)}),
     )
     assert found == [{"a": BACKUP_NAME_A1}, {"a": BACKUP_NAME_A2}]
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_a_delta_adds_a_file(project: Project, late: bool) -> None:
+@pytest.mark.parametrize("is_snapshot_last", [False, True])
+def test_a_delta_adds_a_file(project: Project, is_snapshot_last: bool) -> None:
     """A delta adds a file to its snapshot, whether the delta or the snapshot was written first."""
     pair = [
         snapshot_record(prompt_id(2), {"a": backup_entry(BACKUP_NAME_A2, 2)}),
         delta_record(prompt_id(2), "b", backup_entry(BACKUP_NAME_B1)),
     ]
-    assert backup_names_of_states(project, *(reversed(pair) if late else pair)) == [
+    assert backup_names_of_states(project, *(reversed(pair) if is_snapshot_last else pair)) == [
         {"a": BACKUP_NAME_A2, "b": BACKUP_NAME_B1}
     ]
 
@@ -202,7 +202,7 @@ PROMPT_UUID = prompt_id(1)
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"),
+    ("position", "expected_target"),
     [
         ("12", RewindTarget(12, 0, None)),
         ("turn 12", RewindTarget(12, 0, None)),
@@ -214,28 +214,28 @@ PROMPT_UUID = prompt_id(1)
         (f"abcd:{PROMPT_UUID}", RewindTarget(None, PROMPT_UUID, "abcd")),
     ],
 )
-def test_typed_positions_are_parsed(typed: str, meant: RewindTarget) -> None:
+def test_typed_positions_are_parsed(position: str, expected_target: RewindTarget) -> None:
     """A typed position is a turn, "last", a uuid, or a reference such as ``abcd:34``."""
-    assert files_at_prompt.parse_target(typed) == meant
+    assert files_at_prompt.parse_target(position) == expected_target
 
 
 @pytest.mark.parametrize(
-    "typed", ["", "0", "-3", "12-14", "abc", "abcd:", "abcd:x", ":3", "١٢", "turn", "9" * 30]
+    "position", ["", "0", "-3", "12-14", "abc", "abcd:", "abcd:x", ":3", "١٢", "turn", "9" * 30]
 )
-def test_an_invalid_position_is_refused(typed: str) -> None:
+def test_an_invalid_position_is_refused(position: str) -> None:
     """An invalid position raises ``UsageError``."""
     with pytest.raises(UsageError):
-        files_at_prompt.parse_target(typed)
+        files_at_prompt.parse_target(position)
 
 
-def state_at_prompt(project: Project, records: Sequence[object], to: str) -> PromptState:
+def state_at_prompt(project: Project, records: Sequence[object], position: str) -> PromptState:
     """Return the state of the files at a prompt of a session with these records."""
     found = history.read_file_history(project.write_session(records))  # type: ignore[arg-type]
-    return files_at_prompt.find_prompt_state(found, files_at_prompt.parse_target(to))
+    return files_at_prompt.find_prompt_state(found, files_at_prompt.parse_target(position))
 
 
 def three_prompts() -> list[object]:
-    """Return three prompts with a state each."""
+    """Return three prompts, each with its own state of the files."""
     states = [
         snapshot_record(prompt_id(number), {"a": backup_entry(name, number)})
         for number, name in ((1, BACKUP_NAME_A1), (2, BACKUP_NAME_A2), (3, BACKUP_NAME_A3))
@@ -243,10 +243,10 @@ def three_prompts() -> list[object]:
     return [*turns_on_one_chain(3), *states]
 
 
-@pytest.mark.parametrize("to", ["2", prompt_id(2), prompt_id(2).upper(), f"{SESSION}:2"])
-def test_the_state_at_a_prompt_is_found(project: Project, to: str) -> None:
+@pytest.mark.parametrize("position", ["2", prompt_id(2), prompt_id(2).upper(), f"{SESSION}:2"])
+def test_the_state_at_a_prompt_is_found(project: Project, position: str) -> None:
     """The state at a prompt is found by turn, uuid and line."""
-    found = state_at_prompt(project, three_prompts(), to)
+    found = state_at_prompt(project, three_prompts(), position)
     assert (found.prompt.turn_number, found.is_exact, found.files.backups["a"].name) == (
         2,
         True,
@@ -260,7 +260,7 @@ def test_the_position_last_is_the_last_prompt(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("to", "why", "remedy"),
+    ("position", "reason", "remedy"),
     [
         (f"{SESSION}:3", "is not a user prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
         (f"{SESSION}:6", "is not a user prompt", f'{prompt_id(3)} turn 3 "prompt 3"'),
@@ -268,18 +268,18 @@ def test_the_position_last_is_the_last_prompt(project: Project) -> None:
         ("4", "No turn 4", "1 to 3"),
     ],
 )
-def test_a_position_at_another_record_is_refused(
-    project: Project, to: str, why: str, remedy: str
+def test_a_position_that_is_not_a_prompt_is_refused(
+    project: Project, position: str, reason: str, remedy: str
 ) -> None:
     """If a position is not a prompt, the refusal names the nearest prompts or the valid turns."""
-    with pytest.raises(UsageError, match=why) as caught:
-        state_at_prompt(project, three_prompts(), to)
+    with pytest.raises(UsageError, match=reason) as caught:
+        state_at_prompt(project, three_prompts(), position)
     assert remedy in caught.value.remedy
 
 
-def prompts_with_an_edit(project: Project, prompts: int, *states: object) -> list[object]:
-    """Return prompts, with an edit between the first and the second."""
-    chain = turns_on_one_chain(prompts)
+def prompts_with_an_edit(project: Project, prompt_count: int, *states: object) -> list[object]:
+    """Return prompts with an edit between the first and the second, followed by ``states``."""
+    chain = turns_on_one_chain(prompt_count)
     return [
         *chain[:2],
         *write_call(str(project.path_of("a")), "x", uuid="e", parent="a1"),
@@ -344,8 +344,12 @@ def branched_prompts() -> list[object]:
     ]
 
 
-@pytest.mark.parametrize(("to", "tracked"), [("1", {"b", "c"}), ("2", {"b"}), ("3", {"c"})])
-def test_states_of_another_branch_are_ignored(project: Project, to: str, tracked: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("position", "used_paths"), [("1", {"b", "c"}), ("2", {"b"}), ("3", {"c"})]
+)
+def test_states_of_another_branch_are_ignored(
+    project: Project, position: str, used_paths: set[str]
+) -> None:
     """States on a branch that does not contain the chosen prompt are ignored.
 
     From a prompt before two branches, the states of both are used. A file's first backup has the
@@ -353,9 +357,9 @@ def test_states_of_another_branch_are_ignored(project: Project, to: str, tracked
     """
     assert {
         path
-        for state in state_at_prompt(project, branched_prompts(), to).branch_states
+        for state in state_at_prompt(project, branched_prompts(), position).branch_states
         for path in state.backups
-    } == tracked
+    } == used_paths
 
 
 def test_a_cycle_of_parents_ends(project: Project) -> None:

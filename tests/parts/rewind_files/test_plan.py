@@ -32,10 +32,10 @@ from tests.parts.rewind_files.project import (
 )
 
 
-def only_change(project: Project, tracked: dict[str, object]) -> FileChange:
+def only_change(project: Project, backups: dict[str, object]) -> FileChange:
     """Return the only change of a plan, after checking that planning changed no file."""
     before = project.list_files()
-    (change,) = project.plan_restore(project.session_with_backups(tracked)).changes
+    (change,) = project.plan_restore(project.session_with_backups(backups)).changes
     assert project.list_files() == before, "a plan writes nothing"
     return change
 
@@ -60,13 +60,13 @@ def test_new_files_are_deleted_and_deleted_files_created(project: Project) -> No
     assert (change.action, change.new_version and change.new_version.mode) == ("create", 0o755)
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_an_unchanged_file_needs_no_action(project: Project, there: bool) -> None:
+@pytest.mark.parametrize("exists", [True, False])
+def test_an_unchanged_file_needs_no_action(project: Project, exists: bool) -> None:
     """A file that is unchanged, or still missing, needs no change."""
-    if there:
+    if exists:
         project.write_file("a", "old\n")
     assert (
-        only_change(project, {"a": project.write_backup("a", "old\n" if there else None)}).action
+        only_change(project, {"a": project.write_backup("a", "old\n" if exists else None)}).action
         == "none"
     )
 
@@ -113,8 +113,8 @@ def test_a_file_without_a_first_backup_is_reported_as_missing(project: Project) 
     assert (change.is_missing, "no copy of it" in change.refusal_reason) == (True, True)
 
 
-def test_absolute_and_relative_paths_are_the_same_file(project: Project) -> None:
-    """An absolute and a relative path of a file are the same file."""
+def test_absolute_and_relative_paths_name_the_same_file(project: Project) -> None:
+    """An absolute and a relative path of a file name the same file."""
     path = str(project.write_file("a", "new\n"))
     session = project.write_session(
         [
@@ -128,7 +128,7 @@ def test_absolute_and_relative_paths_are_the_same_file(project: Project) -> None
 
 
 @pytest.mark.parametrize(
-    ("path", "make", "why"),
+    ("path", "make_special_file", "reason"),
     [
         ("a", lambda at, inside: at.symlink_to(inside / "b"), "symbolic link"),
         ("a", lambda at, _: at.symlink_to("nowhere"), "symbolic link"),
@@ -140,16 +140,24 @@ def test_absolute_and_relative_paths_are_the_same_file(project: Project) -> None
         ("a", lambda at, inside: at.hardlink_to(inside / "b"), "hard links"),
     ],
 )
-@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("was_missing", [False, True])
 def test_a_special_file_is_refused(
-    project: Project, path: str, make: Callable[[Path, Path], object], why: str, gone: bool
+    project: Project,
+    path: str,
+    make_special_file: Callable[[Path, Path], object],
+    reason: str,
+    was_missing: bool,
 ) -> None:
     """A link, a folder, a pipe and a hard-linked file are neither replaced nor deleted."""
     (project.folder.parent / "b").write_text("x\n")
-    make(project.path_of(path.partition("/")[0]), project.write_file("real/b", "x\n").parent)
-    change = only_change(project, {path: project.write_backup(path, None if gone else "old\n")})
+    make_special_file(
+        project.path_of(path.partition("/")[0]), project.write_file("real/b", "x\n").parent
+    )
+    change = only_change(
+        project, {path: project.write_backup(path, None if was_missing else "old\n")}
+    )
     assert (change.action, change.is_missing) == ("none", False)
-    assert why in change.refusal_reason
+    assert reason in change.refusal_reason
 
 
 def test_a_large_file_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,15 +186,15 @@ def test_a_missing_backup_is_reported(project: Project) -> None:
     assert (change.action, change.is_missing) == ("none", True)
 
 
-@pytest.mark.parametrize("of", ["file", "folder"])
-def test_a_backup_behind_a_link_counts_as_missing(project: Project, of: str) -> None:
+@pytest.mark.parametrize("linked_path", ["file", "folder"])
+def test_a_backup_behind_a_link_counts_as_missing(project: Project, linked_path: str) -> None:
     """A backup that is a link or lies in a linked folder is treated as missing.
 
     The link could lead to any file of the machine.
     """
     project.write_file("a", "new\n")
     kept = project.write_backup("a", "old\n")
-    if of == "file":
+    if linked_path == "file":
         name = project.store / kept["backupFileName"]
         name.unlink()
         os.symlink("/etc/hostname", name)
@@ -344,15 +352,15 @@ def test_a_project_behind_a_link_is_restored(project: Project, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("there", "changed"),
+    ("current_text", "is_changed"),
     [("second\n", False), ("by hand\n", True), (None, True), ("first\n", True)],
 )
 def test_changes_since_the_last_state_are_marked(
-    project: Project, there: str | None, changed: bool
+    project: Project, current_text: str | None, is_changed: bool
 ) -> None:
     """A plan marks a file that was changed after the last recorded state."""
-    if there is not None:
-        project.write_file("a", there)
+    if current_text is not None:
+        project.write_file("a", current_text)
     session = project.write_session(
         [
             *turns_on_one_chain(2),
@@ -360,21 +368,22 @@ def test_changes_since_the_last_state_are_marked(
             snapshot_record(prompt_id(2), {"a": project.write_backup("a", "second\n", 2)}),
         ]
     )
-    assert project.plan_restore(session).changes[0].differs_from_known_state is changed
+    assert project.plan_restore(session).changes[0].differs_from_known_state is is_changed
 
 
 @pytest.mark.parametrize(
-    ("there", "changed"), [("written\n", False), ("written\r\n", False), ("by hand\n", True)]
+    ("current_text", "is_changed"),
+    [("written\n", False), ("written\r\n", False), ("by hand\n", True)],
 )
 def test_changes_since_the_last_edit_are_marked(
-    project: Project, there: str, changed: bool
+    project: Project, current_text: str, is_changed: bool
 ) -> None:
     """A plan marks a file that was changed after the last edit of the current turn.
 
     No state has the file's content after this edit yet, so the content is taken from the edit's
     result.
     """
-    path = project.write_file("a", there)
+    path = project.write_file("a", current_text)
     records = [
         *turns_on_one_chain(1),
         snapshot_record(prompt_id(1), {"a": project.write_backup("a", "first\n")}),
@@ -382,7 +391,7 @@ def test_changes_since_the_last_edit_are_marked(
     session = project.write_session(
         [*records, *write_call(str(path), "written\n", uuid="e", parent="a1")]
     )
-    assert project.plan_restore(session).changes[0].differs_from_known_state is changed
+    assert project.plan_restore(session).changes[0].differs_from_known_state is is_changed
 
 
 def test_binary_and_long_differences_are_only_counted(project: Project) -> None:
@@ -456,14 +465,14 @@ REFUSED_PATHS = {
 
 @pytest.mark.parametrize("path", REFUSED_PATHS)
 def test_hostile_paths_are_refused(path: str) -> None:
-    """A hostile path is refused with its reason."""
+    """A hostile path is refused, and the reason is stated."""
     place = ProjectRoot("/p", "/p").resolve_path(path)
     assert place.parts == ()
     assert REFUSED_PATHS[path] in place.refusal_reason
 
 
 @pytest.mark.parametrize(
-    ("path", "inner"),
+    ("path", "path_in_project"),
     [
         ("a.txt", "a.txt"),
         ("a/b c/ü", "a/b c/ü"),
@@ -477,13 +486,17 @@ def test_hostile_paths_are_refused(path: str) -> None:
         ("a\nb", "a\nb"),
     ],
 )
-def test_paths_below_the_project_are_accepted(path: str, inner: str) -> None:
+def test_paths_below_the_project_are_accepted(path: str, path_in_project: str) -> None:
     """A path inside the project is accepted if it is relative or starts with the project's path.
 
     The project's path may be given with its links or with the links resolved.
     """
     place = ProjectRoot("/named", "/real").resolve_path(path)
-    assert (place.path, place.parts, place.refusal_reason) == (inner, tuple(inner.split("/")), "")
+    assert (place.path, place.parts, place.refusal_reason) == (
+        path_in_project,
+        tuple(path_in_project.split("/")),
+        "",
+    )
 
 
 def test_the_root_is_the_target_of_the_link(tmp_path: Path) -> None:
@@ -505,14 +518,14 @@ def test_paths_in_the_clients_folder_are_refused(tmp_path: Path, path: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("folder", "moved"),
+    ("recorded_folder", "was_behind_link"),
     [("", False), ("/p/a/b", False), ("/elsewhere/a/b", False), ("/p/x/b", True), ("/b", True)],
 )
-def test_a_file_behind_a_link_is_recognized(folder: str, moved: bool) -> None:
+def test_a_file_behind_a_link_is_recognized(recorded_folder: str, was_behind_link: bool) -> None:
     """``was_behind_link`` is true if the recorded folder does not end with the file's relative folder.
 
     If the project moved as a whole, the recorded folder still ends with the relative folder.
     """
     root = ProjectRoot("/p", "/p")
-    assert root.was_behind_link(root.resolve_path("a/b/file"), folder) is moved
-    assert not root.was_behind_link(root.resolve_path("file"), folder)
+    assert root.was_behind_link(root.resolve_path("a/b/file"), recorded_folder) is was_behind_link
+    assert not root.was_behind_link(root.resolve_path("file"), recorded_folder)

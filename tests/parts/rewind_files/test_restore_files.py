@@ -180,7 +180,7 @@ def replace_folder_by_link(project: Project) -> None:
         # The content is the same, but the time differs.
         lambda project: os.utime(project.write_file("sub/c", "new c\n"), ns=(1, 1)),
         lambda project: project.path_of("sub/c").unlink(),
-        # This file did not exist before.
+        # The plan creates this file, which did not exist when the plan was made.
         lambda project: project.write_file("sub/deep/d", "by hand\n"),
         replace_folder_by_link,
     ],
@@ -244,7 +244,7 @@ def test_the_temporary_file_of_a_killed_run_is_removed(project: Project) -> None
 
 
 def test_the_set_group_id_bit_of_a_file_stays(project: Project) -> None:
-    """A restored file keeps its set-group-id bit, which a backup does not have."""
+    """A restored file keeps its set-group-id bit, although the mode of the backup lacks it."""
     path = project.write_file("a", "new\n", 0o2755)
     restore_files.write_files(
         project.plan_restore(
@@ -295,10 +295,10 @@ SYSTEM_CALLS = ("link", "replace", "unlink", "fsync", "mkdir", "open")
 
 @pytest.mark.parametrize("step", SYSTEM_CALLS)
 @pytest.mark.parametrize(
-    "fails", [SimulatedCrash(), OSError(28, "No space left on device")], ids=["crash", "full"]
+    "error", [SimulatedCrash(), OSError(28, "No space left on device")], ids=["crash", "full"]
 )
 def test_after_a_crash_each_file_has_its_old_or_new_content(
-    config_home: ConfigHome, tmp_path: Path, step: str, fails: BaseException
+    config_home: ConfigHome, tmp_path: Path, step: str, error: BaseException
 ) -> None:
     """After a crash at any step, each file has its old or its new content. An undo restores all files."""
     for count in range(200):
@@ -307,7 +307,7 @@ def test_after_a_crash_each_file_has_its_old_or_new_content(
         project = Project(home, tmp_path / f"proj{count}")
         decided = plan_four_changes(project)
         before = project.list_files()
-        failing = FailingCall(getattr(os, step), count, fails)
+        failing = FailingCall(getattr(os, step), count, error)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, step, failing)
             with contextlib.suppress(SimulatedCrash, WriteFailed):

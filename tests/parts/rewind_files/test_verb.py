@@ -142,12 +142,12 @@ def test_the_answer_no_writes_nothing(
     assert terminal_questions == []
 
 
-@pytest.mark.parametrize("more", [[], ["--json"]])
+@pytest.mark.parametrize("more_options", [[], ["--json"]])
 def test_rewind_files_needs_yes_without_a_terminal(
-    project: Project, capsys: pytest.CaptureFixture[str], more: list[str]
+    project: Project, capsys: pytest.CaptureFixture[str], more_options: list[str]
 ) -> None:
     """``rewind-files`` without a terminal needs ``--yes``."""
-    assert run(["rewind-files", SESSION, "--to", "1", *more]) == 2
+    assert run(["rewind-files", SESSION, "--to", "1", *more_options]) == 2
     assert "--yes" in "".join(capsys.readouterr())
     assert project.path_of("a").read_text() == "new\n"
 
@@ -237,7 +237,7 @@ def test_ctrl_c_ends_a_restore_after_the_current_file(
     assert project.list_files() == before
 
 
-def test_a_reference_names_the_session_too(
+def test_a_reference_also_names_the_session(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If ``--to`` is a reference, it also names the session, so the argument SESSION may be omitted.

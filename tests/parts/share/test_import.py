@@ -149,18 +149,19 @@ def test_hidden_and_damaged_records_are_reported(cli: Cli, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("end", "warned"), [(b'{"type":"us', True), (b'{"type":"x"}', False), (b"garbage\n", False)]
+    ("last_bytes", "must_warn"),
+    [(b'{"type":"us', True), (b'{"type":"x"}', False), (b"garbage\n", False)],
 )
 def test_a_truncated_input_is_reported(
-    cli: Cli, document: Document, tmp_path: Path, end: bytes, warned: bool
+    cli: Cli, document: Document, tmp_path: Path, last_bytes: bytes, must_warn: bool
 ) -> None:
     """``import`` warns if the input ends in the middle of a record."""
     path = tmp_path / "x.jsonl"
-    path.write_bytes(TRANSCRIPT_BYTES + end)
+    path.write_bytes(TRANSCRIPT_BYTES + last_bytes)
     told = "The file ends in the middle of a record: the file may be incomplete."
-    assert document("import", str(path), "--dry-run")["warnings"] == [told] * warned
-    done = cli("import", "-", stdin=TRANSCRIPT_BYTES + end)
-    assert (done.returncode, told in done.stderr.decode()) == (0, warned)
+    assert document("import", str(path), "--dry-run")["warnings"] == [told] * must_warn
+    done = cli("import", "-", stdin=TRANSCRIPT_BYTES + last_bytes)
+    assert (done.returncode, told in done.stderr.decode()) == (0, must_warn)
 
 
 def test_hostile_names_are_printed_without_controls(cli: Cli, tmp_path: Path) -> None:

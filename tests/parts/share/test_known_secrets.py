@@ -37,19 +37,19 @@ from tests.redaction.examples import examples
 from tests.redaction.planted import FORMS, Form
 
 FORBIDDEN_RUN_LENGTH = 3
-"""Number of consecutive characters of a secret that must not be in an output.
+"""An output must not contain this many consecutive characters of a secret.
 
-The number applies to characters of which at least one is neither a letter nor a digit.
+Consecutive characters that are all letters and digits are not counted.
 """
 
-RECOGNIZED_LENGTH = 8
+RECOGNIZED_CHARACTER_COUNT = 8
 """Number of a secret's last or first characters by which a shortened secret is recognized."""
 
 FORBIDDEN_LETTER_RUN_LENGTH = 6
-"""Number of consecutive characters of any kind from a secret that must not be in an output.
+"""An output must not contain this many consecutive characters of a secret, whatever they are.
 
-This number is larger than ``FORBIDDEN_RUN_LENGTH``, since three letters may be in an output by
-chance.
+This number is larger than ``FORBIDDEN_RUN_LENGTH``, because an output may contain three letters of
+a secret by chance.
 """
 
 _CHANCE_PATTERN = re.compile(
@@ -71,7 +71,7 @@ def records_with_secret(form: Form, secret: str) -> list[Record]:
     Some fields have the secret in an encoded form. A long secret is split between two messages.
     """
     told = form.template.format(secret)
-    half = len(secret) // 2 if len(secret) >= 2 * RECOGNIZED_LENGTH else len(secret)
+    half = len(secret) // 2 if len(secret) >= 2 * RECOGNIZED_CHARACTER_COUNT else len(secret)
     first_half, second_half = secret[:half], secret[half:]
     file = f"/srv/{secret}.txt"
     patch = [
@@ -132,10 +132,10 @@ def attachment_record(file: str, text: str) -> Record:
     }
 
 
-def remaining_parts(text: str, secret: str, without: str) -> list[str]:
+def remaining_parts(text: str, secret: str, other_output: str) -> list[str]:
     """Return the parts of ``secret`` that ``text`` contains.
 
-    Parts that ``without`` contains are omitted. ``without`` is the same output of a session with
+    Parts that ``other_output`` contains are omitted. ``other_output`` is the same output of a session with
     another secret.
     """
     runs = {
@@ -147,8 +147,8 @@ def remaining_parts(text: str, secret: str, without: str) -> list[str]:
         for at in range(len(secret) - FORBIDDEN_RUN_LENGTH + 1)
         if not secret[at : at + FORBIDDEN_RUN_LENGTH].isalnum()
     }
-    text, without = (_CHANCE_PATTERN.sub("", each) for each in (text, without))
-    return sorted(run for run in runs | short if run in text and run not in without)
+    text, other_output = (_CHANCE_PATTERN.sub("", each) for each in (text, other_output))
+    return sorted(run for run in runs | short if run in text and run not in other_output)
 
 
 def outputs_with_secret(config_home: ConfigHome, form: Form, secret: str) -> dict[str, str]:
@@ -207,15 +207,19 @@ def secrets_of_rules() -> list[tuple[str, str]]:
         spans = find_secrets(example.text)
         value = max((example.text[span.start : span.end] for span in spans), key=len)
         is_word = value.isascii() and len(value.split()) == 1
-        if not example.allows_any_letter and is_word and len(value) >= 2 * RECOGNIZED_LENGTH:
+        if (
+            not example.allows_any_letter
+            and is_word
+            and len(value) >= 2 * RECOGNIZED_CHARACTER_COUNT
+        ):
             found.append((example.text, value))
     return found
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_no_output_contains_the_secret_of_a_rule(config_home: ConfigHome, part: int) -> None:
+@pytest.mark.parametrize("quarter", range(4))
+def test_no_output_contains_the_secret_of_a_rule(config_home: ConfigHome, quarter: int) -> None:
     """No output contains the secret of a rule, even if an answer consists only of the secret."""
-    secrets = secrets_of_rules()[part::4]
+    secrets = secrets_of_rules()[quarter::4]
     records = [user("please deploy", uuid="u", parent=None, ts=0, cwd="/srv")]
     for number, (text, value) in enumerate(secrets):
         encoded = base64.b64encode(value.encode()).decode()
@@ -228,8 +232,8 @@ def test_no_output_contains_the_secret_of_a_rule(config_home: ConfigHome, part: 
     for what, text in outputs_of_session(config_home, path).items():
         for _, value in secrets:
             encoded = base64.b64encode(value.encode()).decode()
-            parts = (value[-RECOGNIZED_LENGTH:], value[-12:-4], encoded[-16:-4])
-            assert not any(part in text for part in parts), what
+            parts = (value[-RECOGNIZED_CHARACTER_COUNT:], value[-12:-4], encoded[-16:-4])
+            assert not any(quarter in text for quarter in parts), what
 
 
 @pytest.mark.parametrize("value", ["xho9ypjaxtb", "Vq7#kd!w"])

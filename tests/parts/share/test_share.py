@@ -225,7 +225,7 @@ def test_a_full_disk_leaves_no_page(
 BROKEN_PAGES: dict[str, tuple[Callable[[str], str], bytes]] = {
     "within what it carries": (truncated_page, b"truncated or changed"),
     "before what it carries": (lambda page: page[: page.index("<main") + 2_000], b"truncated"),
-    "a letter": (change_one_letter, b"is not the shared one"),
+    "a letter": (change_one_letter, b"no longer contains the session that was shared"),
     "its digest": (
         lambda page: page.replace(BUNDLE_START_TEXT, f"{BUNDLE_START_TEXT}x"),
         b"truncated or changed",
@@ -234,9 +234,9 @@ BROKEN_PAGES: dict[str, tuple[Callable[[str], str], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("how", BROKEN_PAGES)
+@pytest.mark.parametrize("damage", BROKEN_PAGES)
 def test_invalid_pages_are_refused(
-    how: str,
+    damage: str,
     cli: Cli,
     document: Document,
     session_with_secrets: Path,
@@ -244,7 +244,7 @@ def test_invalid_pages_are_refused(
 ) -> None:
     """A page that was cut or changed is refused with the reason, and nothing is imported."""
     path = Path(document("share", SESSION, "--yes")["data"]["document"])
-    change, said = BROKEN_PAGES[how]
+    change, said = BROKEN_PAGES[damage]
     path.write_text(change(path.read_text()))
     done = cli("import", str(path), environ=colleague_environment)
     assert (done.returncode, said in done.stderr) == (1, True), done.stderr

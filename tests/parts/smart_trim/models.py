@@ -28,18 +28,18 @@ Form = TypeVar("Form", bound=BaseModel)
 Rows = list[dict[str, Any]]
 
 NUMBER_PATTERN = re.compile(r"^#(\d+) · ", re.MULTILINE)
-"""The number of each content, at the start of its line."""
+"""Matches the number of a piece of content at the start of its line."""
 
 
 def choice_row(
     number: int, description: str = "an old listing", rationale: str = "nothing refers to it"
 ) -> dict[str, Any]:
-    """Return a model's choice of one content."""
+    """Return a model's choice of one piece of content."""
     return {"number": number, "description": description, "rationale": rationale}
 
 
 class FakeModel:
-    """A model that answers with the result of ``choose`` for the offered numbers."""
+    """A model whose choices are the result of ``choose``, which gets the numbers of the offered contents."""
 
     def __init__(self, choose: Callable[[list[int]], Rows]) -> None:
         self._choose = choose
@@ -72,15 +72,15 @@ class FailingModel:
 
 
 def model_that_drops_everything() -> FakeModel:
-    """Return a model that chooses every content."""
+    """Return a model that chooses all contents that it is offered."""
     return FakeModel(
         lambda numbers: [choice_row(number, f"content {number}") for number in numbers]
     )
 
 
-def model_with_choices(*rows: dict[str, Any]) -> FakeModel:
-    """Return a model with these choices, whatever is offered."""
-    return FakeModel(lambda _numbers: list(rows))
+def model_with_choices(*choices: dict[str, Any]) -> FakeModel:
+    """Return a model that always makes these choices."""
+    return FakeModel(lambda _numbers: list(choices))
 
 
 def model_with_random_choices(seed: int) -> FakeModel:
@@ -97,12 +97,12 @@ def offer_of_file(
     path: object,
     home: ConfigHome,
     *,
-    keep: int | None = 0,
+    keep_recent: int | None = 0,
     rules: Sequence[str] = RULES_WITHOUT_INSTRUCTIONS,
 ) -> Offer:
     """Return the contents of a file that are offered to a model. By default, no content counts as recent."""
     scanned = plan.scan_session(session_file(str(path)))
-    return build_offer(scanned, build_smart_options(keep, rules), home.where)
+    return build_offer(scanned, build_smart_options(keep_recent, rules), home.where)
 
 
 def choices_of_model(
@@ -115,6 +115,6 @@ def choices_of_model(
 def plan_with_model(
     offer: Offer, model: FakeModel, home: ConfigHome, wishes: str = "", folder: str | None = None
 ) -> SmartPlan:
-    """Return the plan that follows from the rules and a model."""
+    """Return the plan that results from the rules and the model's choices."""
     verdicts = [*build_rule_verdicts(offer), *choices_of_model(model, offer, wishes).verdicts]
     return smart.plan_smart_trim(offer, verdicts, home.where, folder)

@@ -58,7 +58,7 @@ def test_each_named_content_gets_a_verdict(config_home: ConfigHome) -> None:
     what = offer_of_file(session_with_outputs(config_home), config_home)
     asked = choices_of_model(model_with_choices(choice_row(2, "a log", "read once")), what)
     (one,) = asked.verdicts
-    assert (one.record, one.chosen_by, one.description, one.rationale) == (
+    assert (one.line_number, one.chosen_by, one.description, one.rationale) == (
         what.candidates[1].piece.line_number, "smart", "a log", "read once",
     )  # fmt: skip
     assert one.digest == what.candidates[1].content_hash
@@ -104,7 +104,7 @@ def test_numbers_of_another_call_do_not_count(config_home: ConfigHome) -> None:
     model = model_with_choices(choice_row(1), choice_row(90))
     asked = choices_of_model(model, what)
     assert len(model.asked) == 2
-    assert {one.record for one in asked.verdicts} == {
+    assert {one.line_number for one in asked.verdicts} == {
         what.candidates[n].piece.line_number for n in (0, 89)
     }
     assert asked.unknown_number_count == 2
@@ -125,19 +125,23 @@ def test_the_costs_of_all_calls_are_added(config_home: ConfigHome) -> None:
     assert len(asked.verdicts) == 90
 
 
-@pytest.mark.parametrize("good", [0, 1])
-def test_a_failed_call_fails_the_whole_request(config_home: ConfigHome, good: int) -> None:
+@pytest.mark.parametrize("successful_call_count", [0, 1])
+def test_a_failed_call_fails_the_whole_request(
+    config_home: ConfigHome, successful_call_count: int
+) -> None:
     """If one call fails, the whole request fails.
 
     The error states the cost of the earlier calls and names the command that trims without a model.
     """
     with pytest.raises(HeadlessFailed) as failed:
         choices_of_model(
-            FailingModel(good), offer_of_file(session_with_outputs(config_home, 90), config_home)
+            FailingModel(successful_call_count),
+            offer_of_file(session_with_outputs(config_home, 90), config_home),
         )
     assert (
         failed.value.message
-        == "The model chose nothing: it refused" + " (0.0100 USD were spent)" * good
+        == "The model chose nothing: it refused"
+        + " (0.0100 USD were spent)" * successful_call_count
     )
     assert "Nothing was written" in failed.value.remedy
     assert "resume-hooks trim" in failed.value.remedy
@@ -280,7 +284,7 @@ def test_many_contents_are_split_into_parts(config_home: ConfigHome) -> None:
 
 
 def test_contents_before_a_compaction_are_not_offered(config_home: ConfigHome) -> None:
-    """Contents before a compaction are not offered, and the summary is in the text once."""
+    """Contents before a compaction are not offered, and the text for the model has the summary once."""
     before = Chain().ask("old").call_with_result("t0", "Bash", LONG_OUTPUT, command="old").rows
     rows = [
         *before,

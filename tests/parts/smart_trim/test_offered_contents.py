@@ -23,9 +23,9 @@ IMAGE = {
 }
 
 
-def kinds_and_targets(home: ConfigHome, chain: Chain, **how: object) -> list[tuple[str, str]]:
+def kinds_and_targets(home: ConfigHome, chain: Chain, **options: object) -> list[tuple[str, str]]:
     """Return the kind and the target of each offered content of a conversation."""
-    found = offer_of_file(write_project_session(home, chain), home, **how)  # type: ignore[arg-type]
+    found = offer_of_file(write_project_session(home, chain), home, **options)  # type: ignore[arg-type]
     return [(one.piece.kind, one.target) for one in found.candidates]
 
 
@@ -105,10 +105,13 @@ def test_contents_of_recent_turns_are_not_offered(config_home: ConfigHome) -> No
         .ask("two")
         .call_with_result("t2", "Bash", LONG_OUTPUT + "2", command="b")
     )
-    assert [target for _, target in kinds_and_targets(config_home, chain, keep=0)] == ["a", "b"]
-    assert [target for _, target in kinds_and_targets(config_home, chain, keep=1)] == ["a"]
-    assert kinds_and_targets(config_home, chain, keep=2) == []
-    assert kinds_and_targets(config_home, chain, keep=None) == []
+    assert [target for _, target in kinds_and_targets(config_home, chain, keep_recent=0)] == [
+        "a",
+        "b",
+    ]
+    assert [target for _, target in kinds_and_targets(config_home, chain, keep_recent=1)] == ["a"]
+    assert kinds_and_targets(config_home, chain, keep_recent=2) == []
+    assert kinds_and_targets(config_home, chain, keep_recent=None) == []
 
 
 def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:

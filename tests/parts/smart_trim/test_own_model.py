@@ -50,26 +50,26 @@ def warm_session(config_home: ConfigHome) -> Path:
     return write_project_session(config_home, chain)
 
 
-def module_reply(args: str = "--smart", **more: Any) -> dict[str, Any]:
+def module_reply(arguments: str = "--smart", **event_fields: Any) -> dict[str, Any]:
     """Return the engine's reply to ``/trim`` with this text."""
-    event = {"session_id": SESSION, "screen": True, "args": args, **more}
+    event = {"session_id": SESSION, "screen": True, "args": arguments, **event_fields}
     reply = answer_module("trim", event)
     json.dumps(reply)
     return reply
 
 
-def reply_in_warm_client(args: str = "--smart", **forked: Any) -> dict[str, Any]:
+def reply_in_warm_client(arguments: str = "--smart", **report_fields: Any) -> dict[str, Any]:
     """Return the engine's reply to ``/trim`` while the module waits for an answer of the session's model.
 
-    ``forked`` has the fields of the module's report on that model.
+    ``report_fields`` has the fields of the module's report on that model.
     """
-    return module_reply(args, waiting=True, forked={"model": OWN_MODEL_NAME, **forked})
+    return module_reply(arguments, waiting=True, forked={"model": OWN_MODEL_NAME, **report_fields})
 
 
-def reply_after_choices(*rows: dict[str, Any], args: str = "--smart") -> dict[str, Any]:
+def reply_after_choices(*choices: dict[str, Any], arguments: str = "--smart") -> dict[str, Any]:
     """Return the engine's reply after the model made these choices."""
-    text = f"Here you are.\n```json\n{json.dumps({'choices': rows})}\n```"
-    return reply_in_warm_client(args, isAnswered=True, text=text, usage=MODEL_USAGE)
+    text = f"Here you are.\n```json\n{json.dumps({'choices': choices})}\n```"
+    return reply_in_warm_client(arguments, isAnswered=True, text=text, usage=MODEL_USAGE)
 
 
 def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
     assert "No tool is allowed here" in asked["fork"]
     assert NUMBER_PATTERN.findall(asked["fork"]) == ["1", "2"]
     shown = reply_after_choices(
-        choice_row(2, "a build"), choice_row(3), choice_row(2), args="--smart keep the build"
+        choice_row(2, "a build"), choice_row(3), choice_row(2), arguments="--smart keep the build"
     )
     assert [word for _, word in shown["choices"]] == ["yes", "cancel"]
     for words in (
@@ -111,31 +111,33 @@ def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("why", ["named", "another", "cold", "unknown"])
+@pytest.mark.parametrize("reason", ["named", "another", "cold", "unknown"])
 def test_the_own_model_is_not_asked_without_a_warm_cache(
-    warm_session: Path, monkeypatch: pytest.MonkeyPatch, why: str
+    warm_session: Path, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:
     """The session's own model is not asked if the user set another model or the cache is cold.
 
     The reply states the reason and the command that asks a model in a shell.
     """
-    if why == "named":
+    if reason == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
-    if why == "cold":
+    if reason == "cold":
         monkeypatch.setattr(clock, "now", lambda: "2099-01-01T00:00:00.000Z")
     said = reply_in_warm_client(
         "--smart keep it",
-        model={"another": "claude-sonnet-4-5", "unknown": None}.get(why, OWN_MODEL_NAME),
+        model={"another": "claude-sonnet-4-5", "unknown": None}.get(reason, OWN_MODEL_NAME),
     )
     assert set(said) == {"text"}
-    assert ("summary_model names haiku" if why == "named" else "its cache is cold") in said["text"]
+    assert ("summary_model names haiku" if reason == "named" else "its cache is cold") in said[
+        "text"
+    ]
     assert re.search(
         rf"To ask a model in a shell: .* trim --smart {SESSION} -p 'keep it'", said["text"]
     )
 
 
 @pytest.mark.parametrize(
-    ("forked", "why"),
+    ("model_report", "reason"),
     [
         (
             {"isAnswered": False, "reason": "nothing-to-fork"},
@@ -155,17 +157,17 @@ def test_the_own_model_is_not_asked_without_a_warm_cache(
     ids=["resumed", "a-tool-call", "prose", "form", "late"],
 )
 def test_a_missing_answer_makes_no_child(
-    warm_session: Path, forked: dict[str, Any], why: str
+    warm_session: Path, model_report: dict[str, Any], reason: str
 ) -> None:
     """If the model gives no usable answer, no child is made, and no question is open.
 
     The reply has the reason, the used tokens and a command for the shell.
     """
     assert reply_in_warm_client()["fork"]
-    said = reply_in_warm_client(**forked, usage=MODEL_USAGE if "it took" in why else {})
+    said = reply_in_warm_client(**model_report, usage=MODEL_USAGE if "it took" in reason else {})
     assert set(said) == {"text"}
     assert (
-        f"The model chose nothing: {OWN_MODEL_NAME} {why}".replace(
+        f"The model chose nothing: {OWN_MODEL_NAME} {reason}".replace(
             f"{OWN_MODEL_NAME} does", f"the answer from {OWN_MODEL_NAME} does"
         )
         in said["text"]
@@ -189,14 +191,14 @@ def change_output(session: Path) -> None:
     session.write_bytes(session.read_bytes().replace(b"long output line", b"LONG OUTPUT LINE", 1))
 
 
-@pytest.mark.parametrize("when", ["asked", "shown"])
-def test_a_session_changed_meanwhile_makes_no_child(warm_session: Path, when: str) -> None:
+@pytest.mark.parametrize("change_time", ["asked", "shown"])
+def test_a_session_changed_meanwhile_makes_no_child(warm_session: Path, change_time: str) -> None:
     """If the session changed after the request or the question, no child is made."""
     reply_in_warm_client()
-    if when == "asked":
+    if change_time == "asked":
         change_output(warm_session)
     said = reply_after_choices(choice_row(2))
-    if when == "shown":
+    if change_time == "shown":
         assert said["choices"]
         change_output(warm_session)
         said = module_reply("yes")
@@ -259,17 +261,21 @@ def test_without_the_module_the_shell_command_is_shown(
         assert f"trim --smart {SESSION}" in text
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["an option behind it", "without the part"])
+@pytest.mark.parametrize(
+    "is_installed", [True, False], ids=["an option behind it", "without the part"]
+)
 def test_unknown_options_are_refused(
-    warm_session: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool
+    warm_session: Path, monkeypatch: pytest.MonkeyPatch, *, is_installed: bool
 ) -> None:
     """``/trim --smart`` refuses other options after ``--smart``.
 
     If the part ``smart_trim`` is not installed, ``--smart`` itself is refused as unknown.
     """
-    monkeypatch.setattr(seam, "is_installed", lambda _: there)
-    said = "takes plain words, not options" if there else "'--smart' is not an option of /trim"
-    assert said in module_reply("--smart --keep-recent 3" if there else "--smart")["text"]
+    monkeypatch.setattr(seam, "is_installed", lambda _: is_installed)
+    said = (
+        "takes plain words, not options" if is_installed else "'--smart' is not an option of /trim"
+    )
+    assert said in module_reply("--smart --keep-recent 3" if is_installed else "--smart")["text"]
 
 
 def test_a_description_contains_no_secret(warm_session: Path) -> None:

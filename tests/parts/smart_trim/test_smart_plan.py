@@ -169,8 +169,8 @@ def test_only_chosen_contents_are_replaced(config_home: ConfigHome) -> None:
     assert sorted(os.listdir(path.parent)) == sorted([path.name, f"{receipt.session_id}.jsonl"])
 
 
-def test_untrim_restores_every_content(config_home: ConfigHome) -> None:
-    """``untrim`` restores every content, whatever the descriptions are."""
+def test_untrim_restores_all_contents(config_home: ConfigHome) -> None:
+    """``untrim`` restores all trimmed contents, whatever their descriptions are."""
     path = session_with_outputs(config_home)
     _, receipt = plan_and_write_smart_trim(
         config_home,
@@ -521,8 +521,8 @@ def test_a_verdict_that_does_not_match_its_content_is_refused(
         match_verdicts(what, [good._replace(**change), other])
 
 
-def test_a_plan_with_a_repeated_content_is_refused(config_home: ConfigHome) -> None:
-    """A plan that names a content twice is refused."""
+def test_a_plan_with_a_repeated_choice_is_refused(config_home: ConfigHome) -> None:
+    """A plan that chooses the same piece of content twice is refused."""
     what = offer_of_file(session_with_equal_outputs(config_home), config_home)
     good, other = choices_of_model(model_that_drops_everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 3"):

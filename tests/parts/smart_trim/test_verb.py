@@ -49,9 +49,9 @@ def parent(config_home: ConfigHome) -> Path:
 
 @pytest.fixture
 def make_client(tmp_path: Path) -> MakeClient:
-    """Return a function that writes a stand-in for ``claude`` and returns the environment to find it."""
+    """Return a function that writes a stand-in for ``claude`` and returns an environment with its PATH."""
 
-    def make_stand_in(body: str = "") -> dict[str, str]:
+    def install_stand_in(body: str = "") -> dict[str, str]:
         folder = tmp_path / "bin"
         folder.mkdir(exist_ok=True)
         file = folder / "claude"
@@ -59,7 +59,7 @@ def make_client(tmp_path: Path) -> MakeClient:
         file.chmod(0o755)
         return {"PATH": f"{folder}:/usr/bin:/bin"}
 
-    return make_stand_in
+    return install_stand_in
 
 
 def test_without_a_terminal_the_plan_is_shown(

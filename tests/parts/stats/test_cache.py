@@ -39,9 +39,9 @@ from tests.builders import (
 OTHER_ID = session_id(2)
 
 
-def statistics_of_all_projects(found: cache.AllCounts) -> Statistics:
+def statistics_of_all_projects(all_counts: cache.AllCounts) -> Statistics:
     """Return the statistics of all projects."""
-    return make_statistics(found.transcripts, "")
+    return make_statistics(all_counts.transcripts, "")
 
 
 def test_a_transcript_is_read_once(config_home: ConfigHome) -> None:
@@ -99,7 +99,7 @@ def test_only_one_copy_of_a_session_counts(config_home: ConfigHome) -> None:
     assert statistics_of_all_projects(gather_counts(config_home.where)).months[0].turn_count == 3
 
 
-def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
+def test_subagents_count_in_the_project_of_their_session(config_home: ConfigHome) -> None:
     """The tokens of a sub-agent are counted in the project of its session.
 
     The turns of a sub-agent are not counted.
@@ -128,9 +128,9 @@ def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
     assert {one.folder for one in found.transcripts} == {project.name}
 
 
-def fresh_child_records(kind: str, parent: str, at: float) -> list[Any]:
-    """Return the records of a fresh child that was made ``at`` seconds after 09:30 on the tested day."""
-    stamp = f"2026-01-31T09:30:{at:02.0f}.000Z"
+def fresh_child_records(kind: str, parent: str, second: float) -> list[Any]:
+    """Return the records of a fresh child that was made ``second`` seconds after 09:30 on the tested day."""
+    stamp = f"2026-01-31T09:30:{second:02.0f}.000Z"
     said = {
         "parent_session_id": parent,
         "continuation_type": kind,
@@ -139,7 +139,7 @@ def fresh_child_records(kind: str, parent: str, at: float) -> list[Any]:
     }
     return [
         {"continue_metadata": said},
-        user("opening", uuid="o", session_id=OTHER_ID, ts=at, isCompactSummary=True),
+        user("opening", uuid="o", session_id=OTHER_ID, ts=second, isCompactSummary=True),
     ]
 
 
@@ -194,7 +194,7 @@ def test_an_unused_child_has_no_saving(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    "kept",
+    "cache_content",
     [
         b"",
         b"[]",
@@ -207,11 +207,11 @@ def test_an_unused_child_has_no_saving(config_home: ConfigHome) -> None:
         b'{"version":1,"transcripts":{"d":["p",1,2,[],{},{},[1]]}}',
     ],
 )
-def test_damaged_counts_are_renewed(config_home: ConfigHome, kept: bytes) -> None:
+def test_damaged_counts_are_renewed(config_home: ConfigHome, cache_content: bytes) -> None:
     """Damaged counts are ignored, and the files are counted again."""
     state = config_home.config / "resume-hooks"
     state.mkdir()
-    (state / "stats.json").write_bytes(kept)
+    (state / "stats.json").write_bytes(cache_content)
     write_session(config_home.project(), SESSION, conversation(1))
     assert statistics_of_all_projects(gather_counts(config_home.where)).months[0].turn_count == 1
     assert gather_counts(config_home.where).newly_read_transcript_count == 0

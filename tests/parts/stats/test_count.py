@@ -39,10 +39,10 @@ def count_records(folder: Path, *records: Any) -> TranscriptTotals:
     return count_transcript(write_session(folder, SESSION, records))
 
 
-def stop_hooks_record(*infos: dict[str, object], ts: float = 5) -> dict[str, Any]:
+def stop_hooks_record(*hooks: dict[str, object], ts: float = 5) -> dict[str, Any]:
     """Return the client's record of the hooks at a turn's end."""
     return system(
-        "stop_hook_summary", uuid=f"s{ts}", ts=ts, hookCount=len(infos), hookInfos=list(infos)
+        "stop_hook_summary", uuid=f"s{ts}", ts=ts, hookCount=len(hooks), hookInfos=list(hooks)
     )
 
 
@@ -137,8 +137,10 @@ def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
             for ts, name in enumerate(names, first_second)
         ]
 
-    def compaction_record(at: int) -> dict[str, Any]:
-        return system("compact_boundary", uuid=f"c{at}", ts=at, compactMetadata={"trigger": "auto"})
+    def compaction_record(second: int) -> dict[str, Any]:
+        return system(
+            "compact_boundary", uuid=f"c{second}", ts=second, compactMetadata={"trigger": "auto"}
+        )
 
     after = [
         compaction_record(10),
@@ -228,11 +230,11 @@ def test_counts_survive_serialization(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("duration", "kept"), [(0.4, 0), (99.4, 99), (104, 100), (149, 150), (4_267, 4_300)]
+    ("duration", "rounded_duration"), [(0.4, 0), (99.4, 99), (104, 100), (149, 150), (4_267, 4_300)]
 )
-def test_durations_are_rounded_to_two_digits(duration: float, kept: int) -> None:
+def test_durations_are_rounded_to_two_digits(duration: float, rounded_duration: int) -> None:
     """A duration below 100 ms stays exact. A longer one is rounded to two significant digits."""
-    assert round_duration(duration) == kept
+    assert round_duration(duration) == rounded_duration
 
 
 def count_turns(path: str) -> int:
@@ -243,10 +245,12 @@ def count_turns(path: str) -> int:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @example(None, ["trim here", "prompt", "trim"])
 @given_session_and_steps
-def test_each_turn_counts_once_over_all_children(begun: Path | None, steps: list[str]) -> None:
+def test_each_turn_counts_once_over_all_children(
+    first_session: Path | None, steps: list[str]
+) -> None:
     """Each turn of a session is counted once, although its children copy it."""
     with tempfile.TemporaryDirectory() as home:
-        client = SimulatedClient(home, begun)
+        client = SimulatedClient(home, first_session)
         said = count_turns(str(client.path))
         client.append_steps(steps)
         assert sum(count_turns(path) for path in client.list_session_files()) == said + len(

@@ -15,19 +15,30 @@ STEP_TOKENS = 10_000
 
 
 def requests_of_turns(
-    turns: int, *, first: int = 30_000, lifetime: int = DEFAULT_CACHE_SECONDS
+    turn_count: int,
+    *,
+    first_request_tokens: int = 30_000,
+    cache_seconds: int = DEFAULT_CACHE_SECONDS,
 ) -> list[ApiRequest]:
     """Return turns of one request each, which reads the previous context from the cache."""
     return [
-        ApiRequest(f"2026-01-{1 + turn // 10:02}", first + STEP_TOKENS * turn,
-                max(20_000, first + STEP_TOKENS * (turn - 1)), 100, STEP_TOKENS, lifetime, turn, is_side_request=False)
-        for turn in range(turns)
-    ]  # fmt: skip
+        ApiRequest(
+            f"2026-01-{1 + turn // 10:02}",
+            first_request_tokens + STEP_TOKENS * turn,
+            max(20_000, first_request_tokens + STEP_TOKENS * (turn - 1)),
+            100,
+            STEP_TOKENS,
+            cache_seconds,
+            turn,
+            is_side_request=False,
+        )
+        for turn in range(turn_count)
+    ]
 
 
-def prices_by_setting(found: list[Price]) -> dict[tuple[str, int], Price]:
+def prices_by_setting(prices: list[Price]) -> dict[tuple[str, int], Price]:
     """Return the prices by strategy and threshold."""
-    return {(row.strategy, row.threshold_tokens): row for row in found}
+    return {(row.strategy, row.threshold_tokens): row for row in prices}
 
 
 def test_without_a_threshold_the_price_is_the_actual_one() -> None:
@@ -37,7 +48,7 @@ def test_without_a_threshold_the_price_is_the_actual_one() -> None:
     written to the cache, and 5 if it is part of an answer.
     """
     for lifetime, rate in ((DEFAULT_CACHE_SECONDS, 1.25), (LONG_CACHE_SECONDS, 2)):
-        (paid, *rest) = price_thresholds([requests_of_turns(3, lifetime=lifetime), []], "")
+        (paid, *rest) = price_thresholds([requests_of_turns(3, cache_seconds=lifetime), []], "")
         assert paid == Price(0, "", 0, 0, 90_000, 30_000, round(9_000 + 30_000 * rate + 1_500))
         assert {row.cost for row in rest} == {paid.cost}
     assert [row.cost for row in price_thresholds([], "")] == [0] * (1 + 2 * len(TOKEN_THRESHOLDS))
@@ -57,8 +68,8 @@ def test_a_simulated_trim_halves_the_growth_of_the_context() -> None:
     left = size - (size - 30_000) // 2
     assert (row.reduction_count, row.remaining_tokens) == (1, left)
     freed = size - left
-    assert row.written_tokens - paid.written_tokens == 100_000 - freed - 20_000
-    assert paid.read_tokens - row.read_tokens == (100_000 - 20_000)
+    assert row.cache_write_tokens - paid.cache_write_tokens == 100_000 - freed - 20_000
+    assert paid.cache_read_tokens - row.cache_read_tokens == (100_000 - 20_000)
     assert found["trim", 150_000]._replace(threshold_tokens=0, strategy="") == paid
 
 
@@ -72,20 +83,24 @@ def test_a_simulated_handoff_keeps_the_base_a_digest_and_the_last_turns() -> Non
     )
 
 
-@pytest.mark.parametrize(("first", "times"), [(30_000, 12), (90_000, 7)])
-def test_simulated_compactions_are_five_turns_apart(first: int, times: int) -> None:
+@pytest.mark.parametrize(
+    ("first_request_tokens", "max_compaction_count"), [(30_000, 12), (90_000, 7)]
+)
+def test_simulated_compactions_are_five_turns_apart(
+    first_request_tokens: int, max_compaction_count: int
+) -> None:
     """Simulated compactions are at least five turns apart."""
-    row = prices_by_setting(price_thresholds([requests_of_turns(60, first=first)], ""))[
-        "trim", 100_000
-    ]
-    assert row.reduction_count <= times
+    row = prices_by_setting(
+        price_thresholds([requests_of_turns(60, first_request_tokens=first_request_tokens)], "")
+    )["trim", 100_000]
+    assert row.reduction_count <= max_compaction_count
 
 
 def test_savings_start_again_after_a_compaction() -> None:
     """After a compaction by the client, the simulation starts with the actual requests again."""
     after = [
         request._replace(prompt_count=request.prompt_count + 9)
-        for request in requests_of_turns(3, first=40_000)
+        for request in requests_of_turns(3, first_request_tokens=40_000)
     ]
     alone = price_thresholds([after], "")[0]
     both, before = (
@@ -102,7 +117,7 @@ def test_the_option_since_limits_the_priced_requests() -> None:
     """
     whole, part = (price_thresholds([requests_of_turns(20)], since) for since in ("", "2026-01-02"))
     assert part[0].cost < whole[0].cost
-    assert prices_by_setting(part)["trim", 100_000].read_tokens < part[0].read_tokens
+    assert prices_by_setting(part)["trim", 100_000].cache_read_tokens < part[0].cache_read_tokens
 
 
 def test_stats_print_the_threshold_table(

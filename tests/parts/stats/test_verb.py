@@ -55,7 +55,7 @@ def test_stats_cover_one_project_or_all(cli: Cli, document: Document) -> None:
     assert document("stats", "--all")["data"]["months"][0]["turns"] == 7
     assert document("stats", "--all")["data"]["read"] == 0
     assert cli("stats", "--project", "/nowhere").stdout.startswith(
-        b"0 sessions with a turn or an answer of /nowhere"
+        b"0 sessions of /nowhere with a turn or an answer"
     )
 
 
@@ -71,11 +71,11 @@ def test_stats_accepts_a_date_or_the_current_month(document: Document) -> None:
 def test_stats_print_tables_that_fit_a_terminal(cli: Cli) -> None:
     """``stats`` prints tables of at most 100 columns, without empty tables."""
     text = cli("stats", "--all").stdout.decode()
-    assert text.startswith("2 sessions with a turn or an answer of every project\n")
+    assert text.startswith("2 sessions of every project with a turn or an answer\n")
     assert "MONTH    SESSIONS  TURNS  REQUESTS" in text
     assert "Stop  ours       1   12 ms  12 ms" in text
     assert "SAVED" not in text
-    assert "The plugin's folder: " in text
+    assert "Size of the plugin's folder: " in text
     assert max(map(len, text.split("\n"))) <= 100
 
 

@@ -117,7 +117,7 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
     if is_model_shell() and not _has_session_in_checkouts(path, where):
         raise UsageError(
             f"No session worked in a folder of {shown_path}",
-            f"Name a file of a project. {_LINE_REMEDY}",
+            f"Give the path of a file in a project. {_LINE_REMEDY}",
         )
     lines, line_number = _read_file_lines(path), int(match[2])
     if not 0 < line_number <= len(lines):
@@ -173,7 +173,7 @@ def _read_file_lines(path: str) -> list[str]:
 
 
 def answer_line_search(
-    options: Any, scope: Scope, cwd: str, *, limit: float, progress: Progress | None
+    options: Any, scope: Scope, cwd: str, *, max_seconds: float, progress: Progress | None
 ) -> SearchResult | None:
     """Return the result of a search for a line, or None if ``--file`` contains no line number.
 
@@ -203,7 +203,7 @@ def answer_line_search(
         )
 
     return search_updated_index(
-        search_line, scope, where, sought, max_seconds=limit, progress=progress
+        search_line, scope, where, sought, max_seconds=max_seconds, progress=progress
     )
 
 

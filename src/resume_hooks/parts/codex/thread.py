@@ -92,7 +92,7 @@ IMAGE_TOKENS = 1_600  # The maximum number of tokens of an image, whatever its s
 
 _TARGET_ARGUMENT_NAMES = ("cmd", "command", "path", "file_path", "query", "url", "input")
 _FAILURE_EXIT_CODE_PATTERN = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
-# How many characters at the beginning of an output are searched for the exit code.
+# Number of characters at the beginning of an output that are searched for the exit code.
 _EXIT_CODE_SEARCH_CHARACTERS = 400
 
 

@@ -76,9 +76,10 @@ class HistoryEntry(NamedTuple):
 
 
 class SessionPrompts(NamedTuple):
-    """The prompts of a session: the project of the first prompt, and the number of prompts.
+    """The facts that the history contains about the prompts of a session.
 
-    ``last_time_ms`` is the time of the last prompt.
+    ``project`` is the project of the first prompt, and ``last_time_ms`` is the time of the last
+    prompt.
     """
 
     project: str
@@ -86,11 +87,30 @@ class SessionPrompts(NamedTuple):
     last_time_ms: int
 
 
-def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts], bool]:
-    """Return the prompts of all sessions in the history, and whether the history has only grown.
+class HistoryContent(NamedTuple):
+    """The prompts of all sessions in the history.
 
-    The history has only grown if it was not rewritten since the last reading. After it was
-    rewritten, the result may lack earlier sessions. The file at ``note_path`` records how far the
+    ``has_only_grown`` is true if the history was not rewritten since the last reading. After it was
+    rewritten, it may lack earlier sessions.
+    """
+
+    prompts_by_session: dict[str, SessionPrompts]
+    has_only_grown: bool
+
+
+class _ReadingProgress(NamedTuple):
+    """How far the history was read. All values are zero or empty before the first reading."""
+
+    inode: int
+    end_offset: int
+    checksum: int
+    sessions: dict[str, SessionPrompts]
+
+
+def read_history(note_path: str, where: Where) -> HistoryContent:
+    """Return the prompts of all sessions in the history.
+
+    The file at ``note_path`` records how far the
     history was read, and is updated. Raise OSError if the history cannot be read.
     """
     with open_regular(os.path.join(where.config, HISTORY_FILE_NAME)) as stream:
@@ -131,7 +151,7 @@ def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts
                 },
             }
             state_file.replace_state_file(note_path, orjson.dumps(note), where)
-        return sessions, has_only_grown
+        return HistoryContent(sessions, has_only_grown)
 
 
 def read_entries(session_ids: Container[str], where: Where) -> Iterator[HistoryEntry]:
@@ -192,21 +212,18 @@ def _read_paste(paste: Record, where: Where) -> str:
         return ""
 
 
-def _read_progress_note(path: str) -> tuple[int, int, int, dict[str, SessionPrompts]]:
-    """Return the inode, the end offset, the checksum and the sessions that the last reading recorded.
-
-    Return zeros and no sessions if there was no earlier reading.
-    """
+def _read_progress_note(path: str) -> _ReadingProgress:
+    """Return the progress that the last reading recorded."""
     try:
         note: Any = orjson.loads(read_regular_file(path, 256 * 1024 * 1024))
         if note["version"] != _PROGRESS_NOTE_VERSION:
-            return 0, 0, 0, {}
+            return _ReadingProgress(0, 0, 0, {})
         sessions = {}
         for name, fields in note["sessions"].items():
             sessions[name] = SessionPrompts(str(fields[0]), int(fields[1]), int(fields[2]))
-        return int(note["inode"]), int(note["end"]), int(note["check"]), sessions
+        return _ReadingProgress(int(note["inode"]), int(note["end"]), int(note["check"]), sessions)
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
-        return 0, 0, 0, {}
+        return _ReadingProgress(0, 0, 0, {})
 
 
 def _compute_checksum(stream: BinaryIO, end_offset: int) -> int:

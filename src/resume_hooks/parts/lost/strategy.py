@@ -1,4 +1,4 @@
-"""Let the engine handle sessions of which only the prompts remain, like the sessions of another agent.
+"""Let the engine handle sessions of which only the prompts remain, as if they were another agent's.
 
 The prompts of each session are in a copy that has the format of a transcript.
 """
@@ -18,7 +18,13 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.parts.lost.history import HISTORY_FILE_NAME as HISTORY
-from resume_hooks.parts.lost.history import HistoryEntry, SessionPrompts, read_entries, read_history
+from resume_hooks.parts.lost.history import (
+    HistoryContent,
+    HistoryEntry,
+    SessionPrompts,
+    read_entries,
+    read_history,
+)
 from resume_hooks.paths import (
     TRANSCRIPT_SUFFIX,
     Where,
@@ -79,7 +85,7 @@ class LostPrompts(Claude):
 
     @cached_property
     def lost_sessions(self) -> list[SessionFile]:
-        """The sessions, newest first, after their copies were updated.
+        """The lost sessions, newest first. Their copies are updated before they are returned.
 
         The list is empty if the copies cannot be written.
         """
@@ -123,27 +129,28 @@ class LostPrompts(Claude):
             f"in a shell: {handoff_command}", f"{change_folder}{handoff_command} --start"
         )
 
-    def _find_lost_sessions(self) -> tuple[dict[str, SessionPrompts], bool]:
+    def _find_lost_sessions(self) -> HistoryContent:
         """Return the prompts of sessions that exist only in the history.
 
-        Also return whether the history has only grown since it was last read. Raise OSError.
+        Raise OSError if the history cannot be read.
         """
         try:
             prompts_by_session, has_only_grown = read_history(
                 os.path.join(self._copies, READ_STATE_FILE_NAME), self._where
             )
         except FileNotFoundError:
-            return {}, False
+            return HistoryContent({}, has_only_grown=False)
         present_ids, unlisted_projects = self._find_existing_ids_and_unlisted_projects()
         latest_prompt = time.time() * 1000 - MAX_RECENT_MILLISECONDS
-        return {
+        lost_prompts = {
             session_id: session_prompts
             for session_id, session_prompts in prompts_by_session.items()
             if session_prompts.prompt_count
             and session_prompts.last_time_ms < latest_prompt
             and session_id not in present_ids
             and _get_project_key(session_prompts.project) not in unlisted_projects
-        }, has_only_grown
+        }
+        return HistoryContent(lost_prompts, has_only_grown)
 
     def _find_existing_ids_and_unlisted_projects(self) -> tuple[set[str], set[str]]:
         """Return the ids of sessions that have a transcript or an archived copy.

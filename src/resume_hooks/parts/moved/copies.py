@@ -93,7 +93,7 @@ def choose_copy_to_keep(
         )
         raise ResumeHooksError(
             f"Several copies have records of their own: {missing_text}",
-            "Name the copy to keep by its path. To keep the records of another copy: "
+            "Give the path of the copy to keep. To keep the records of another copy: "
             f"resume-hooks fork {quote_word(copies[-1].path)}",
         )
     other_copies = tuple(copy for copy in copies if copy.path != copy_to_keep.path)

@@ -25,7 +25,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript
 
 MAX_TAIL_BYTES = 4 * 1024 * 1024
-"""How many bytes at the end of a transcript are searched for commits and files."""
+"""Number of bytes at the end of a transcript that are searched for commits and files."""
 
 MAX_GIT_SECONDS = 2.0
 """Maximum number of seconds for all git commands together."""
@@ -37,13 +37,13 @@ MAX_SUGGESTED_FOLDERS = 5
 """Maximum number of folders to suggest."""
 
 MAX_EXAMINED_FOLDERS = 300
-"""At most this number of folders is examined."""
+"""Maximum number of folders to examine."""
 
 MAX_SIBLING_FOLDERS = 100
-"""How many of the folders next to the missing folder are examined at most."""
+"""Maximum number of folders next to the missing folder to examine."""
 
 MAX_MENTIONS = 200
-"""At most this number of commits and at most this number of files are searched for."""
+"""Maximum number of commits to search for, and maximum number of files to search for."""
 
 _COMMIT_ID_PATTERN = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"

@@ -88,20 +88,21 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
     if not candidates:
         raise UsageError(
             f"No session whose folder is missing mentions a commit or file of {new_folder}",
-            "Name the folder by its former path.",
+            "Give the folder's former path.",
         )
     raise UsageError(
         f"Several folders may have become {new_folder}: {', '.join(candidates)}",
-        "Name the folder that you mean.",
+        "Give the path of the folder that you mean.",
     )
 
 
 def list_recorded_former_folders(new_folder: str, where: Where) -> list[str]:
     """Return those former folders of the repository in ``new_folder`` that session starts have recorded.
 
-    Only folders with sessions are returned. A folder surely contained the same repository if the
-    first line of its git log was recorded and is the same. In this case, return only the most
-    recently used of such folders. Otherwise return the folders with the same git remote.
+    Only folders with sessions are returned. A folder surely contained this repository if the
+    recorded first line of its git log is also the first line of the repository's git log. In this
+    case, return only the most recently used of such folders. Otherwise return the folders with the
+    same git remote as the repository.
     """
     current_note = make_folder_note(new_folder)
     missing_starts = []
@@ -194,7 +195,7 @@ def format_other_sessions_note(old_folder: str, new_folder: str, where: Where) -
     """Return a note for the user with the command that copies further sessions of ``old_folder``.
 
     Return ``""`` if ``old_folder`` still exists, or if all its sessions have a copy in
-    ``new_folder``. This function answers ``questions.note_on_other_sessions``.
+    ``new_folder``. The core calls this function to answer ``questions.note_on_other_sessions``.
     """
     copied_ids = _find_copied_ids(new_folder, where)
     if is_folder_in_place(old_folder, where):
@@ -280,4 +281,6 @@ def _format_moved_line(old_folder: str, where: Where) -> str:
     moved_text = (
         f"This repository was in {plain_line(old_folder)}, which has {session_count} and is gone"
     )
-    return f"{moved_text}; to copy them here, in a shell in this folder: {shell_command('rehome')}"
+    return (
+        f"{moved_text}; to copy them here, run in a shell in this folder: {shell_command('rehome')}"
+    )

@@ -28,10 +28,10 @@ MAX_COMPARED_BYTES = 400_000
 
 MAX_COMPARED_LINES = 5_000
 MAX_SHOWN_LINES = 60
-"""At most this number of lines of a file's difference is shown."""
+"""Maximum number of lines to show of a file's difference."""
 
 MAX_SHOWN_LINE_CHARACTERS = 240
-"""Longer lines of a difference are cut to this number of characters."""
+"""Maximum number of characters to show of a line in a difference."""
 
 
 class Difference(NamedTuple):

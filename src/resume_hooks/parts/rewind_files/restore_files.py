@@ -219,10 +219,10 @@ def _format_version_row(version: FileVersion | None, name: str | None) -> Record
     return {"sha256": version.digest, "size": version.size, "mode": version.mode, "copy": name}
 
 
-def _parse_target(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile | None:
+def _parse_target(root: ProjectRoot, row: Any, run_folder: StoredContent) -> TargetFile | None:
     """Return the state to which an undo restores a file: the file's state before the run.
 
-    ``row`` is the file's row in the manifest of the run, and ``run`` is the run's folder. The
+    ``row`` is the file's row in the manifest of the run, and ``run_folder`` is the run's folder. The
     expected state is the file's state after the run. Return None if the row names no file.
     """
     path = get_string(row, "path") if isinstance(row, dict) else ""
@@ -234,7 +234,7 @@ def _parse_target(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile
     else:
         name, mode = (None, None)
     if isinstance(name, str) and name.isdecimal():
-        source = StoredContent(run.root_folder, (*run.parts, name))
+        source = StoredContent(run_folder.root_folder, (*run_folder.parts, name))
     else:
         source = None
     if isinstance(after_row, dict):

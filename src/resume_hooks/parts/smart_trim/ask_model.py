@@ -66,10 +66,10 @@ class CallPrompt(NamedTuple):
 class _MessageExcerpt(NamedTuple):
     """The beginning of a message.
 
-    ``position`` is the message's index in the conversation.
+    ``message_index`` is the message's index in the conversation.
     """
 
-    position: int
+    message_index: int
     turn_number: int
     speaker: str
     excerpt: str
@@ -166,7 +166,7 @@ def _format_contents(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Itera
     for candidate in offer.candidates:
         position = offer.material.chain_indexes[candidate.piece.line_number]
         preceding_messages = [
-            message for message in remaining_messages if message.position < position
+            message for message in remaining_messages if message.message_index < position
         ]
         remaining_messages = remaining_messages[len(preceding_messages) :]
         yield "\n".join(

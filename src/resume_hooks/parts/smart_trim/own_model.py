@@ -206,7 +206,7 @@ def _read_stored_verdicts(request: Request, offer: Offer) -> list[list[Any]]:
 
 
 def _format_verdicts_note(offer: Offer, verdicts: Sequence[Verdict]) -> str:
-    """Return an offer's digest and the verdicts in the form in which they are stored."""
+    """Return the digest of an offer and the verdicts as JSON text."""
     return json.dumps(
         {
             "offer": _hash_offer(offer),

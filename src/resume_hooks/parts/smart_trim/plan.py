@@ -58,13 +58,13 @@ client's."""
 class Verdict(NamedTuple):
     """The decision to trim a piece of content.
 
-    ``record`` is the line number of the content's record, ``address`` leads to the content in the
+    ``line_number`` is that of the content's record, ``address`` leads to the content in the
     record, and ``digest`` is the content's digest. ``chosen_by`` is the name of a rule, or
     ``smart`` for the model. ``description`` and ``rationale`` are lines written by the model, or
     ``""``.
     """
 
-    record: int
+    line_number: int
     address: tuple[str | int, ...]
     digest: str
     chosen_by: str
@@ -74,7 +74,7 @@ class Verdict(NamedTuple):
     @property
     def key(self) -> ContentKey:
         """The key of the content to trim."""
-        return self.record, self.address
+        return self.line_number, self.address
 
 
 def build_rule_verdicts(offer: Offer) -> list[Verdict]:
@@ -173,16 +173,16 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
             if choice is None or choice.count_saved_tokens(offer.trimmable.scale) <= 0:
                 continue
         rows.append((verdict, choice))
-    return sorted(rows, key=lambda row: offer.material.chain_indexes[row[0].record])
+    return sorted(rows, key=lambda row: offer.material.chain_indexes[row[0].line_number])
 
 
 @dataclass(frozen=True, slots=True)
 class SmartPlan:
     """The plan of a smart trim.
 
-    ``trim_plan`` is the plan that the code of ``trim`` writes. ``rows`` contains each verdict with
-    the choice that it leads to. ``useless_verdict_count`` is the number of verdicts that would save
-    no tokens.
+    ``trim_plan`` is the plan from which the code of ``trim`` writes the child. ``rows`` contains
+    each verdict with the choice that it leads to. ``useless_verdict_count`` is the number of
+    verdicts that would save no tokens.
     """
 
     offer: Offer

@@ -106,7 +106,7 @@ def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
     for verdict, choice in smart_plan.rows:
         choices.append(
             {
-                "record": verdict.record,
+                "record": verdict.line_number,
                 "address": list(verdict.address),
                 "digest": verdict.digest,
                 "by": verdict.chosen_by,

@@ -148,7 +148,8 @@ def _refuse_ordinary_options(options: Any) -> None:
             )
     if options.timeout is not None and not re.fullmatch("[1-9][0-9]{0,5}", options.timeout):
         raise UsageError(
-            f"--timeout must be seconds from 1 on, not '{options.timeout}'", "Such as --timeout 60."
+            f"--timeout must be a number of seconds from 1 on, not '{options.timeout}'",
+            "Such as --timeout 60.",
         )
 
 

@@ -71,7 +71,7 @@ class AllCounts(NamedTuple):
 
 
 class _CachedCounts(NamedTuple):
-    stamp: tuple[str, int, int]
+    file_stamp: tuple[str, int, int]
     totals: TranscriptTotals
 
 
@@ -92,7 +92,7 @@ def gather_counts(
             current_keys.add(key)
     outdated_files = {}
     for key, file in files.items():
-        if key not in current_keys or cached_counts[key].stamp != _build_file_stamp(file):
+        if key not in current_keys or cached_counts[key].file_stamp != _build_file_stamp(file):
             outdated_files[key] = file
     total, done_bytes, updated_counts = (
         sum(file.size for file in outdated_files.values()),
@@ -126,7 +126,7 @@ def gather_counts(
 
 
 def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
-    """Return all transcripts. A key consists of a session id and a sub-agent's id.
+    """Return all transcripts by their keys, which consist of a session id and a sub-agent's id.
 
     If several transcripts have the same key, the newest of them is returned.
     """
@@ -184,7 +184,7 @@ def _build_transcript_counts(
     exists: bool,
 ) -> TranscriptCounts:
     session_id, _, agent = key.partition("/")
-    path, size, _ = cached_counts.stamp
+    path, size, _ = cached_counts.file_stamp
     program = agent_name_of_path(path, where)
     folder = path.removeprefix(where.projects + os.sep).partition(os.sep)[0]
     if program != CLAUDE_NAME:
@@ -229,11 +229,11 @@ def _save_cache(
     """Replace the cache file. If that fails, the only effect is that the next run takes longer."""
     existing_set = set(existing_keys)
     deleted_keys = [key for key in cached_counts if key not in existing_set]
-    deleted_keys.sort(key=lambda key: cached_counts[key].stamp[2])
+    deleted_keys.sort(key=lambda key: cached_counts[key].file_stamp[2])
     rows = {}
     for key in [*deleted_keys[-MAX_DELETED_TRANSCRIPTS:], *existing_set & cached_counts.keys()]:
         counts = serialise_counts(cached_counts[key].totals)
-        rows[replace_surrogates(key)] = [*cached_counts[key].stamp, *counts]
+        rows[replace_surrogates(key)] = [*cached_counts[key].file_stamp, *counts]
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
             _build_cache_path(where),

@@ -51,7 +51,7 @@ TalliesByName = dict[str, dict[str, dict[int, int]]]
 class ApiRequest(NamedTuple):
     """A request to the API, with the numbers of tokens that the API has counted.
 
-    ``cached_tokens`` and ``written_tokens`` are parts of ``sent_tokens``: the tokens that were read
+    ``cached_tokens`` and ``cache_write_tokens`` are parts of ``sent_tokens``: the tokens that were read
     from the cache, and the tokens that were written to it. The cache keeps the written tokens for
     ``cache_seconds`` seconds. ``prompt_count`` is the number of prompts before the request.
     ``is_side_request`` is true if a sub-agent made the request, but the request is in the session's
@@ -62,7 +62,7 @@ class ApiRequest(NamedTuple):
     sent_tokens: int
     cached_tokens: int
     answer_tokens: int
-    written_tokens: int
+    cache_write_tokens: int
     cache_seconds: int
     prompt_count: int
     is_side_request: bool
@@ -71,7 +71,7 @@ class ApiRequest(NamedTuple):
 def count_transcript(
     path: str, *, is_subagent: bool = False, linked_parent: Parent | None = None
 ) -> TranscriptTotals:
-    """Return the counts of the transcript at ``path``. Raise SessionNotFound.
+    """Return the counts of the transcript at ``path``. Raise SessionNotFound if it cannot be read.
 
     If ``is_subagent`` is true, prompts are not counted as turns, because a sub-agent has no turns
     of the user. The parent of a child is recorded in the first line of the child's file, or in this
@@ -217,7 +217,7 @@ class _TranscriptCounter:
             sent_tokens=sent_tokens,
             cached_tokens=cached if cached <= sent_tokens else 0,
             answer_tokens=answer_tokens - sent_tokens,
-            written_tokens=written,
+            cache_write_tokens=written,
             cache_seconds=LONG_CACHE_SECONDS if hourly_tokens else DEFAULT_CACHE_SECONDS,
             prompt_count=sum(self._turns.values()),
             is_side_request=record.get("isSidechain") is True,
@@ -255,9 +255,9 @@ class _TranscriptCounter:
         )
 
 
-def _add_to_tally(tallies: TalliesByName, name: str, day: str, number: int) -> None:
+def _add_to_tally(tallies: TalliesByName, name: str, day: str, value: int) -> None:
     numbers = tallies.setdefault(name, {}).setdefault(day, {})
-    numbers[number] = numbers.get(number, 0) + 1
+    numbers[value] = numbers.get(value, 0) + 1
 
 
 def _read_hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
@@ -343,7 +343,7 @@ class TranscriptTotals(NamedTuple):
 
 
 def round_duration(duration: float) -> int:
-    """Return a duration in whole milliseconds. A duration above 100 ms is rounded to two digits.
+    """Return a duration in whole milliseconds. From 100 ms on, it is rounded to two significant digits.
 
     The rounding reduces the number of different durations in the cache.
     """

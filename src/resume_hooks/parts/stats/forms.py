@@ -126,8 +126,9 @@ declare_price_field = FieldDeclarer[threshold.Price]()
 class Price(StrictModel):
     """The cost of all requests and answers with a threshold, in units of an input token's cost.
 
-    ``line`` is the threshold in tokens, or 0 without a threshold. A session that reached the
-    threshold was reduced: in all, ``times`` times, to ``left`` tokens on average.
+    ``line`` is the threshold in tokens, or 0 without a threshold. Each session is reduced when it
+    reaches the threshold. ``times`` is the total number of these reductions, and ``left`` is the
+    average number of tokens after a reduction.
     """
 
     line: int = declare_price_field(
@@ -141,8 +142,8 @@ class Price(StrictModel):
     left: int = declare_price_field(
         lambda price: price.remaining_tokens, "the average number of tokens after a reduction"
     )
-    read: int = declare_price_field(lambda price: price.read_tokens)
-    written: int = declare_price_field(lambda price: price.written_tokens)
+    read: int = declare_price_field(lambda price: price.cache_read_tokens)
+    written: int = declare_price_field(lambda price: price.cache_write_tokens)
     cost: int = declare_price_field(
         lambda price: price.cost, "the cost of requests and answers, in input tokens"
     )
@@ -163,7 +164,7 @@ class StatsSchema(StrictModel):
     savings: list[SavingSummary]
     stretches: list[StretchSummary]
     hooks: list[HookSummary] = Field(
-        description="durations that the client recorded; from 100 ms on rounded to two digits"
+        description="durations that the client recorded, rounded to two significant digits from 100 ms on"
     )
     state: list[FolderSize]
     threshold: list[Price] = Field(description="with --threshold; else empty")

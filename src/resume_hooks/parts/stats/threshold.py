@@ -22,18 +22,19 @@ from resume_hooks.parts.stats.count import ApiRequest
 from resume_hooks.settings import DEFAULT_HANDOFF_SIZE
 from resume_hooks.transcripts.tokens import USUAL_CACHED_TOKENS
 
-HANDOFF_TOKENS = convert_size_to_tokens(DEFAULT_HANDOFF_SIZE)
+HANDOFF_TOKEN_COUNT = convert_size_to_tokens(DEFAULT_HANDOFF_SIZE)
 TOKEN_THRESHOLDS = (200_000, 150_000, 100_000)
 TRIMMED_FRACTION = 0.5
 """The fraction of a session's growth that a trim removes. According to docs/figures.md, a trim
 removes 44,000 of 83,000 tokens."""
 
-ASSUMPTIONS = (
-    "Assumptions: a trim frees half of the growth since the last one; a handoff leaves the first "
-    f"request, 12,000 tokens and up to {DEFAULT_KEPT_TURN_COUNT} turns; the next request writes everything "
-    "again except the part that sessions share; nothing is read again; work and the client's own "
-    "compactions do not change; sub-agents are left out. The cost of a token, in input tokens: 0.1 if read, 1.25 "
-    "if written to the cache (2 if kept for an hour), 5 in an answer."
+ASSUMPTIONS_TEXT = (
+    "Assumptions: A trim frees half of the growth since the last trim. A handoff leaves the first "
+    f"request, 12,000 tokens and up to {DEFAULT_KEPT_TURN_COUNT} turns. The next request writes everything "
+    "to the cache again, except the part that all sessions share. The model reads nothing a second time. "
+    "The work and the client's own compactions stay the same. Sub-agents are left out. The cost of a "
+    "token, in input tokens, is 0.1 if it is read from the cache, 1.25 if it is written to the cache "
+    "(2 if it is kept for an hour), and 5 if it is in an answer."
 )
 
 
@@ -49,8 +50,8 @@ class Price(NamedTuple):
     strategy: str
     reduction_count: int
     remaining_tokens: int
-    read_tokens: int
-    written_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
     cost: int
 
 
@@ -78,8 +79,10 @@ def price_thresholds(sessions: Iterable[Sequence[ApiRequest]], first_day: str) -
                 strategy,
                 reduction_count=len(remaining_sizes),
                 remaining_tokens=round(sum(remaining_sizes) / max(1, len(remaining_sizes))),
-                read_tokens=round(sum(each.read_tokens for each in replayed_sessions)),
-                written_tokens=round(sum(each.written_tokens for each in replayed_sessions)),
+                cache_read_tokens=round(sum(each.cache_read_tokens for each in replayed_sessions)),
+                cache_write_tokens=round(
+                    sum(each.cache_write_tokens for each in replayed_sessions)
+                ),
                 cost=round(sum(each.cost for each in replayed_sessions)),
             )
         )
@@ -107,7 +110,7 @@ class _ReplayedSession:
         )
         self.turn_start_tokens = [self.first_request_tokens]
         self.remaining_sizes: list[int] = []
-        self.read_tokens = self.written_tokens = self.cost = 0.0
+        self.cache_read_tokens = self.cache_write_tokens = self.cost = 0.0
         self._add_request_cost(requests[0], is_after_reduction=False)
         for before, request in pairwise(requests):
             is_after_reduction = (
@@ -162,36 +165,36 @@ class _ReplayedSession:
         kept_tokens = next(
             (turns for turns in recent_tokens if turns <= max_tokens), recent_tokens[-1]
         )
-        return round(self.first_request_tokens + HANDOFF_TOKENS + kept_tokens)
+        return round(self.first_request_tokens + HANDOFF_TOKEN_COUNT + kept_tokens)
 
     def _add_request_cost(self, request: ApiRequest, *, is_after_reduction: bool) -> None:
         if request.day < self.first_day:
             return
         sent_tokens = request.sent_tokens - self.removed_tokens
         if is_after_reduction:
-            read_tokens = self.cached_tokens
+            cache_read_tokens = self.cached_tokens
         else:
-            read_tokens = max(
+            cache_read_tokens = max(
                 min(request.cached_tokens, self.cached_tokens),
                 request.cached_tokens - self.removed_tokens,
             )
-        if request.cached_tokens or request.written_tokens:
-            read_tokens = min(read_tokens, sent_tokens)
+        if request.cached_tokens or request.cache_write_tokens:
+            cache_read_tokens = min(cache_read_tokens, sent_tokens)
         else:
-            read_tokens = 0
+            cache_read_tokens = 0
         uncached_tokens = max(
-            0, request.sent_tokens - request.cached_tokens - request.written_tokens
+            0, request.sent_tokens - request.cached_tokens - request.cache_write_tokens
         )
-        if request.cached_tokens or request.written_tokens:
-            written_tokens = max(0, sent_tokens - read_tokens - uncached_tokens)
+        if request.cached_tokens or request.cache_write_tokens:
+            cache_write_tokens = max(0, sent_tokens - cache_read_tokens - uncached_tokens)
         else:
-            written_tokens = 0
-        self.read_tokens += read_tokens
-        self.written_tokens += written_tokens
-        unread_tokens = sent_tokens - read_tokens - written_tokens
+            cache_write_tokens = 0
+        self.cache_read_tokens += cache_read_tokens
+        self.cache_write_tokens += cache_write_tokens
+        unread_tokens = sent_tokens - cache_read_tokens - cache_write_tokens
         self.cost += (
-            read_tokens * CACHE_READ_RATE
-            + written_tokens * CACHE_WRITE_RATES[request.cache_seconds]
+            cache_read_tokens * CACHE_READ_RATE
+            + cache_write_tokens * CACHE_WRITE_RATES[request.cache_seconds]
             + unread_tokens
             + request.answer_tokens * OUTPUT_RATE
         )

@@ -63,16 +63,20 @@ def request_or_none(client: CodexHome, thread: str) -> list[Item] | None:
         return None
 
 
-def is_read_completely(client: CodexHome, path: Path, sent: list[Item] | None) -> bool:
+def is_read_completely(client: CodexHome, path: Path, sent_items: list[Item] | None) -> bool:
     """Check whether this version reads the whole session and continues it without a compaction."""
     knows = (
         tuple(map(int, client.version.split(".")[:2])) >= FIRST_PAGINATED_VERSION
         or read_meta(str(path)).base is None
     )
-    return sent is not None and knows and COMPACTION_REQUEST_START not in item_text(sent[-1])
+    return (
+        sent_items is not None
+        and knows
+        and COMPACTION_REQUEST_START not in item_text(sent_items[-1])
+    )
 
 
-def comparable_items(path: Path, sent: list[Item]) -> list[Item]:
+def comparable_items(path: Path, sent_items: list[Item]) -> list[Item]:
     """Return the items of a request that can be compared with those of another request.
 
     After a compaction by an old client, environment messages are omitted, because the client sends
@@ -85,11 +89,11 @@ def comparable_items(path: Path, sent: list[Item]) -> list[Item]:
     return (
         [
             item
-            for item in sent
+            for item in sent_items
             if item.get("role") != "developer" and not codex_items.is_harness_message(item)
         ]
         if old
-        else sent
+        else sent_items
     )
 
 
@@ -108,7 +112,7 @@ def write_child_receipt(plan: ChildPlan, where: Where) -> Receipt:
     return receipt
 
 
-ROLLOUT_STEP = 1 if os.environ.get("RUN_ALL") == "1" else 12
+ROLLOUT_SAMPLE_STEP = 1 if os.environ.get("RUN_ALL") == "1" else 12
 """Every twelfth rollout is tested. With RUN_ALL=1, all are tested, which takes a minute per
 version."""
 
@@ -122,7 +126,7 @@ def test_children_of_every_rollout_send_the_parents_request(
     """
     client = every_codex
     whole = trimmed = 0
-    for path in add_real_rollouts(client)[::ROLLOUT_STEP]:
+    for path in add_real_rollouts(client)[::ROLLOUT_SAMPLE_STEP]:
         before = hashlib.sha256(path.read_bytes()).digest()
         parent = thread_file(path, where)
         fork = write_child_receipt(plan_fork(parent, where), where)
@@ -144,8 +148,8 @@ def test_children_of_every_rollout_send_the_parents_request(
             assert comparable_items(path, client.resume(back.session_id)) == comparable_items(
                 path, sent
             ), path.name
-    assert whole >= 15 // ROLLOUT_STEP
-    assert trimmed >= 6 // ROLLOUT_STEP
+    assert whole >= 15 // ROLLOUT_SAMPLE_STEP
+    assert trimmed >= 6 // ROLLOUT_SAMPLE_STEP
 
 
 def untrim_all(trim: Receipt, where: Where) -> Receipt:

@@ -23,7 +23,7 @@ NEARLY_FULL_TOKEN_COUNTS = (
 def test_a_trigger_cancels_the_compaction_of_a_full_session(
     codex: CodexHome, tmp_path: Path, tokens: int
 ) -> None:
-    """A trigger in a nearly full session is answered without a request to the model.
+    """A trigger in a nearly full session is answered without a compaction or a request to the model.
 
     Codex compacts the session at the next real prompt. The user is told once that the session is
     nearly full.

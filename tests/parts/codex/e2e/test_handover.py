@@ -41,9 +41,9 @@ def where(home: ClientHome, codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -
     return Where()
 
 
-def ids_of_children(parent: SessionFile, where: Where, to: str) -> tuple[str, str]:
+def write_fork_and_handoff(parent: SessionFile, where: Where, target_agent: str) -> tuple[str, str]:
     """Return the ids of a fork and of a handoff that were written for the other agent."""
-    fork = write_child(plan_fork(parent, where, ForkSpec(target_agent=to)), where)
+    fork = write_child(plan_fork(parent, where, ForkSpec(target_agent=target_agent)), where)
     contents = ChildContents(build_digest(parent, where))
     handoff = agents.plan_fresh(
         parent,
@@ -51,9 +51,9 @@ def ids_of_children(parent: SessionFile, where: Where, to: str) -> tuple[str, st
         kind="handoff",
         next_step="write the tests",
         contents=contents,
-        target_agent=to,
+        target_agent=target_agent,
     )
-    assert fork.agent == to
+    assert fork.agent == target_agent
     return fork.session_id, write_child(handoff, where).session_id
 
 
@@ -73,7 +73,7 @@ def test_claude_code_resumes_children_of_codex_sessions(
     for path in [codex.add_rollout(source, home.cwd) for source in found]:
         before = hashlib.sha256(path.read_bytes()).digest()
         parent = resolve_locator(thread_id_of_path(path), "/", where, allow_other_agents=True)
-        fork, handoff = ids_of_children(parent, where, "claude")
+        fork, handoff = write_fork_and_handoff(parent, where, "claude")
         assert hashlib.sha256(path.read_bytes()).digest() == before
         for child in (fork, handoff):
             api.clear_requests()
@@ -111,7 +111,7 @@ def test_codex_resumes_children_of_claude_code_sessions(
         placed = home.install_session(path, session_id(number), set_cwd=True)
         parent = resolve_locator(session_id(number), str(home.cwd), where)
         before = hashlib.sha256(placed.read_bytes()).digest()
-        fork, handoff = ids_of_children(parent, where, "codex")
+        fork, handoff = write_fork_and_handoff(parent, where, "codex")
         assert hashlib.sha256(placed.read_bytes()).digest() == before
         for child in (fork, handoff):
             sent = codex.resume(child)

@@ -33,9 +33,9 @@ In clients before 0.150, ``view_image`` shows a picture to the same model.
 """
 
 
-def calls_of_every_tool(marks: list[Path]) -> list[Item]:
+def calls_of_every_tool(marker_files: list[Path]) -> list[Item]:
     """Return calls of every tool that could run a command or write a file."""
-    touch = f"touch {marks[0]}"
+    touch = f"touch {marker_files[0]}"
     given = {
         "exec_command": {"cmd": touch},
         "shell": {"command": ["sh", "-c", touch]},
@@ -51,7 +51,7 @@ def calls_of_every_tool(marks: list[Path]) -> list[Item]:
         }
         for name, words in given.items()
     ]
-    patch = f"*** Begin Patch\n*** Add File: {marks[0]}\n+x\n*** End Patch"
+    patch = f"*** Begin Patch\n*** Add File: {marker_files[0]}\n+x\n*** End Patch"
     return [
         *found,
         {
@@ -64,7 +64,7 @@ def calls_of_every_tool(marks: list[Path]) -> list[Item]:
     ]
 
 
-def verb_document(verb: str, *words: str) -> Any:
+def run_verb_for_data(verb: str, *words: str) -> Any:
     """Return the JSON data that a verb prints for the session."""
     done = CliRunner().invoke(cli, [verb, rollouts.THREAD_ID, *words, "--json"])
     assert done.exit_code == 0, done.output
@@ -116,7 +116,7 @@ def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
 
     api.script = script
     before = client.rollouts()
-    data = verb_document("rollover")
+    data = run_verb_for_data("rollover")
     assert data["summary"]["failure"] is None, data
     assert data["summary"]["spent"]["tokens_in"] >= 1000
     assert "goal: Mend the parser." in Path(data["file"]).read_text("utf-8")
@@ -135,7 +135,7 @@ def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
 
     chosen = {"choices": [{"number": 1, "description": "a listing", "rationale": "not needed"}]}
     answers[:] = [[message_item(json.dumps(chosen))]]
-    trimmed = verb_document("trim", "--smart", "--yes")
+    trimmed = run_verb_for_data("trim", "--smart", "--yes")
     assert [row["target"] for row in trimmed["smart"]["choices"]] == ["ls -R"]
     answers[:] = [[message_item("ok")]]
     outputs = [

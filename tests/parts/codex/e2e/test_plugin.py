@@ -163,24 +163,24 @@ def install_engine(client: CodexHome) -> CodexHome:
 
 
 @pytest.mark.parametrize(
-    ("home", "box"),
+    ("home_fixture", "sandbox_mode"),
     [
         ("sandboxed_codex", "read-only"),
         pytest.param("codex", "danger-full-access", marks=pytest.mark.wide),
     ],
 )
 def test_the_model_can_run_every_command_it_reads(
-    home: str, box: str, tmp_path: Path, request: pytest.FixtureRequest
+    home_fixture: str, sandbox_mode: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Without PATH, the model's shell can run every command that a digest, a rewind or the skill shows.
 
     This also holds in a read-only sandbox, and after an update that removed the plugin's old
     version.
     """
-    client = install_engine(install_plugin(request.getfixturevalue(home), tmp_path))
+    client = install_engine(install_plugin(request.getfixturevalue(home_fixture), tmp_path))
     api, options = (
         client.api,
-        ("--skip-git-repo-check", "-c", f'sandbox_mode="{box}"', TRUST_HOOKS_OPTION),
+        ("--skip-git-repo-check", "-c", f'sandbox_mode="{sandbox_mode}"', TRUST_HOOKS_OPTION),
     )
 
     def ask(prompt: str, *resumed: str) -> list[list[Item]]:

@@ -33,13 +33,13 @@ from tests.parts.codex.rollouts import (
     codex_rollouts,
     compaction_line,
     damage_lines,
-    effective_items,
     event_line,
     every_rollout,
     find_rollout_in_corpus,
     goal_event_line,
     goal_note_line,
     item_line,
+    items_for_model,
     message_line,
     meta_line,
     number_lines,
@@ -69,9 +69,11 @@ def convert_rollout(path: Path, target: Path) -> Transcript:
     return scan_transcript(str(target))
 
 
-def _read_history(path: Path, find: RolloutFinder = find_rollout_in_corpus) -> ThreadHistory:
+def _read_history(
+    path: Path, find_rollout: RolloutFinder = find_rollout_in_corpus
+) -> ThreadHistory:
     history = ThreadHistory(str(path))
-    for one in read_thread_lines(str(path), find):
+    for one in read_thread_lines(str(path), find_rollout):
         history.add_line(one)
     return history
 
@@ -395,7 +397,7 @@ def test_a_damaged_rollout_is_converted_or_refused(tmp_path: Path) -> None:
             transcript = convert_rollout(path, tmp_path / "out.jsonl")
             left = [
                 one.payload
-                for one in effective_items(read_thread_lines(str(path), find_rollout_in_corpus))
+                for one in items_for_model(read_thread_lines(str(path), find_rollout_in_corpus))
             ]
         except ResumeHooksError:
             continue
@@ -413,9 +415,9 @@ def test_a_damaged_rollout_is_converted_or_refused(tmp_path: Path) -> None:
 MAX_MEMORY_GROWTH_BYTES = 200 * 1024 * 1024
 
 
-def _is_real_user(one: Line) -> bool:
-    texts = [part.get("text") or "" for part in one.get("content") or []]
-    return one.get("role") == "user" and not any(
+def _is_users_own_message(message: Line) -> bool:
+    texts = [part.get("text") or "" for part in message.get("content") or []]
+    return message.get("role") == "user" and not any(
         text.lstrip().startswith(items.HARNESS_PREFIXES) for text in texts
     )
 
@@ -429,7 +431,7 @@ def _reference_items(lines: list[Line]) -> list[Line]:
         elif kind == "compacted" and payload.get("replacement_history") is not None:
             history = list(payload["replacement_history"])
         elif kind == "event_msg" and payload.get("type") == "thread_rolled_back":
-            opening = [place for place, each in enumerate(history) if _is_real_user(each)]
+            opening = [place for place, each in enumerate(history) if _is_users_own_message(each)]
             count = payload["num_turns"]
             if count and opening:
                 history = history[: opening[-count] if count <= len(opening) else opening[0]]
@@ -484,7 +486,7 @@ def test_an_old_compaction_keeps_prompts_and_its_summary(tmp_path: Path) -> None
         rollout_line("compacted", {"message": f"{items.SUMMARY_PREFIX}: done"}),
         message_line("user", "three"),
     ]
-    left = effective_items(read_rollout_lines(str(write_rollout(tmp_path, lines))))
+    left = items_for_model(read_rollout_lines(str(write_rollout(tmp_path, lines))))
     assert [items.item_text(one.payload) for one in left] == [
         "one",
         f"{items.SUMMARY_PREFIX}: done",
@@ -534,28 +536,28 @@ def test_forks_and_rewinds_include_lines_of_their_parent(tmp_path: Path) -> None
     texts = {
         path: [
             items.item_text(one.payload)
-            for one in effective_items(read_thread_lines(str(path), files.get))
+            for one in items_for_model(read_thread_lines(str(path), files.get))
         ]
         for path in files.values()
     }
     assert texts[str(fork)] == ["one", "two", "on"]
     assert texts[str(rewind)] == ["one", "two", "again"]
-    own = effective_items(read_thread_lines(str(parent), files.get))
-    assert [one.uuid for one in effective_items(read_thread_lines(str(fork), files.get))][:2] == [
+    own = items_for_model(read_thread_lines(str(parent), files.get))
+    assert [one.uuid for one in items_for_model(read_thread_lines(str(fork), files.get))][:2] == [
         one.uuid for one in own
     ][:2]
     assert not _read_history(fork, files.get).has_client_count
     assert read_meta(str(rewind)).thread_id == THREAD_ID
     with pytest.raises(SessionNotFound, match="continues is gone"):
-        effective_items(read_thread_lines(str(fork), lambda _: None))
+        items_for_model(read_thread_lines(str(fork), lambda _: None))
     parent.write_bytes(b"{}\n")
     with pytest.raises(SessionNotFound, match="shorter than"):
-        effective_items(read_thread_lines(str(fork), files.get))
+        items_for_model(read_thread_lines(str(fork), files.get))
     circle = write_rollout(
         tmp_path, [meta_line(history_base={"thread_id": THREAD_ID, "end_byte_offset": 1})]
     )
     with pytest.raises(NotATranscript, match="continues itself"):
-        effective_items(read_thread_lines(str(circle), files.get))
+        items_for_model(read_thread_lines(str(circle), files.get))
 
 
 def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
@@ -568,7 +570,7 @@ def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
         OTHER_THREAD_ID,
     )
     ids = [
-        [one.uuid for one in effective_items(read_rollout_lines(str(path)))]
+        [one.uuid for one in items_for_model(read_rollout_lines(str(path)))]
         for path in (parent, fork)
     ]
     assert ids[1][:2] == ids[0]
@@ -592,7 +594,7 @@ def test_rolled_back_turns_are_removed(tmp_path: Path) -> None:
     ]
     for count, left in ((0, 6), (1, 4), (2, 1), (9, 1)):
         path = write_rollout(tmp_path, [*lines, event_line("thread_rolled_back", num_turns=count)])
-        assert len(effective_items(read_rollout_lines(str(path)))) == left
+        assert len(items_for_model(read_rollout_lines(str(path)))) == left
 
 
 def test_compressed_rollouts_need_the_optional_package(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_rewind_files_restores_the_same_files_as_the_client(
 ) -> None:
     """``rewind-files`` restores the same contents and modes as the client, at each prompt.
 
-    Old clients record complete snapshots, and new ones also single files.
+    Old clients record only complete snapshots. New clients also record single files.
     """
     file = session_that_edits_files(every_client, home, api)
     compare_rewinds(every_client, home, api, file, file.stem)

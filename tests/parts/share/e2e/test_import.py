@@ -125,12 +125,12 @@ def test_an_imported_session_does_not_need_its_source(
     assert request_blocks(resume_request(client, home, api, made.session_id))
 
 
-def without_home_paths(words: str, home: ClientHome) -> str:
-    """Return ``words`` with "H" in place of each home folder, also in names of project folders."""
+def without_home_paths(text: str, home: ClientHome) -> str:
+    """Return ``text`` with "H" in place of each home folder, also in names of project folders."""
     return re.sub(
         rf"{re.escape(str(home.root))}|/home/user|~",
         "H",
-        re.sub(r"-(?:~|home-user[\w-]*)", "-H", words),
+        re.sub(r"-(?:~|home-user[\w-]*)", "-H", text),
     )
 
 

@@ -156,19 +156,19 @@ def session_of_every_kind(config_home: ConfigHome) -> Path:
 
 
 def document_of_session(
-    path: str | os.PathLike[str], home: ConfigHome, form: str = HTML, **choice: object
+    path: str | os.PathLike[str], home: ConfigHome, format_name: str = HTML, **options: object
 ) -> Document:
     """Return the document of a session.
 
-    The keywords in ``choice`` replace fields of ``DocumentOptions``.
+    The keywords in ``options`` replace fields of ``DocumentOptions``.
     """
     fields = {
-        "format": form,
+        "format": format_name,
         "must_redact": True,
         "with_thinking": True,
         "record_range": CONVERSATION,
         "max_text_characters": 100_000,
-        **choice,
+        **options,
     }
     return Document([session_file(str(path))], DocumentOptions(**fields), home.where)  # type: ignore[arg-type]
 
@@ -177,9 +177,11 @@ def document_of_session(
 def export_text(config_home: ConfigHome) -> ExportText:
     """Return a function that exports a session and returns the text of the document."""
 
-    def export(path: str | os.PathLike[str], form: str = HTML, **choice: object) -> str:
+    def export_session(
+        path: str | os.PathLike[str], format_name: str = HTML, **options: object
+    ) -> str:
         return b"".join(
-            document_of_session(path, config_home, form, **choice).build_chunks()
+            document_of_session(path, config_home, format_name, **options).build_chunks()
         ).decode()
 
-    return export
+    return export_session

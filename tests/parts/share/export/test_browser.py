@@ -77,7 +77,7 @@ def open_page(chromium: Browser, export_text: ExportText, tmp_path: Path) -> Ite
     """
     contexts = []
 
-    def load(file: str | os.PathLike[str], address: str = "", **context: object) -> OpenedPage:
+    def load_page(file: str | os.PathLike[str], address: str = "", **context: object) -> OpenedPage:
         path = tmp_path / "page.html"
         own = file if str(file).endswith(".html") else None
         path.write_text(Path(own).read_text() if own else export_text(file), encoding="utf-8")
@@ -107,7 +107,7 @@ def open_page(chromium: Browser, export_text: ExportText, tmp_path: Path) -> Ite
         page.goto(f"{path.as_uri()}{address}")
         return OpenedPage(page, errors)
 
-    yield load
+    yield load_page
     for made in contexts:
         made.close()
 
@@ -247,7 +247,7 @@ def test_a_printed_page_is_unfolded(open_page: OpenPage, session_with_many_turns
 
 
 def test_a_page_works_without_scripts(open_page: OpenPage, session_with_many_turns: Path) -> None:
-    """Without scripts, turns fold, and controls that need a script are hidden."""
+    """Without scripts, turns can be unfolded, and controls that need a script are hidden."""
     page, errors = open_page(session_with_many_turns, java_script_enabled=False)
     assert not page.locator("#words").is_visible()
     page.click("#t1 > summary .words")
@@ -255,13 +255,13 @@ def test_a_page_works_without_scripts(open_page: OpenPage, session_with_many_tur
     assert errors == []
 
 
-@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("has_scripts", [True, False])
 def test_a_shared_page_says_that_it_contains_the_session(
     open_page: OpenPage,
     session_of_every_kind: Path,
     config_home: ConfigHome,
     tmp_path: Path,
-    scripts: bool,
+    has_scripts: bool,
 ) -> None:
     """A shared page says at its top that the file also contains the session.
 
@@ -270,13 +270,13 @@ def test_a_shared_page_says_that_it_contains_the_session(
     told = document_of_session(session_of_every_kind, config_home)
     with pack_bundle(told, config_home.where) as bundle:
         (tmp_path / "shared.html").write_bytes(b"".join(bundle.build_chunks(told)))
-    page, errors = open_page(tmp_path / "shared.html", java_script_enabled=scripts)
+    page, errors = open_page(tmp_path / "shared.html", java_script_enabled=has_scripts)
     assert (
         page.locator("main > aside").inner_text().startswith("This file also contains the session.")
     )
     assert page.locator("text=Fixed: it waits now.").is_visible()
     assert BUNDLE_START_TEXT.split('"')[1] not in page.locator("body").inner_text()
-    if scripts:
+    if has_scripts:
         assert (
             page.evaluate("() => document.querySelector('script[data-sha256]').textContent.length")
             > 1_000

@@ -57,27 +57,27 @@ def test_a_file_created_or_changed_meanwhile_is_kept(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.html"]
 
 
-@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("exists", [False, True])
 @pytest.mark.parametrize("step", ["chunk", "fsync", "link", "replace", "read"])
 def test_a_failed_write_keeps_the_existing_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, *, there: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, *, exists: bool
 ) -> None:
     """If a step of the write fails, the existing file stays, and no other file is left."""
     path = tmp_path / "a.html"
-    if there:
+    if exists:
         path.write_bytes(b"mine")
     over = read_replaceable_file_status(str(path), force=True)
 
-    def fail(*_: object, **__: object) -> None:
+    def raise_disk_full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     def build_chunks() -> Iterator[bytes]:
         yield b"one"
         if step == "chunk":
-            fail()
+            raise_disk_full()
         yield b"two"
 
-    if step == "replace" and not there:
+    if step == "replace" and not exists:
         return
     if step == "read":
         monkeypatch.setattr(document_file, "measure_chunks", lambda _: None)
@@ -87,12 +87,12 @@ def test_a_failed_write_keeps_the_existing_file(
             "link": (atomic, "link_exclusively"),
             "replace": (os, "replace"),
         }[step]
-        monkeypatch.setattr(owner, name, fail)
+        monkeypatch.setattr(owner, name, raise_disk_full)
     with pytest.raises((WriteFailed, CheckFailed)):
         write_document(str(path), build_chunks(), over)
     monkeypatch.undo()
-    assert os.listdir(tmp_path) == (["a.html"] if there else [])
-    assert not there or path.read_bytes() == b"mine"
+    assert os.listdir(tmp_path) == (["a.html"] if exists else [])
+    assert not exists or path.read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize(

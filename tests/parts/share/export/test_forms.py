@@ -150,7 +150,7 @@ def test_a_fence_is_longer_than_any_fence_in_its_text(text: str, fence: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected_text"),
     [
         ("a `b[0]` c", "a `b[0]` c"),
         ("a `<b>` c", "a <code>&lt;b&gt;</code> c"),
@@ -176,12 +176,12 @@ def test_a_fence_is_longer_than_any_fence_in_its_text(text: str, fence: str) -> 
         ("- ```\n  a\n```\n<b>", "- ```\n  a\n```\n<b>\n```"),
     ],
 )
-def test_restrict_markdown_allows_no_html_or_images(text: str, shown: str) -> None:
+def test_restrict_markdown_allows_no_html_or_images(text: str, expected_text: str) -> None:
     """``restrict_markdown`` turns HTML into text, loads no images and keeps only links to the web.
 
     It closes open code fences.
     """
-    assert restrict_markdown(text) == shown
+    assert restrict_markdown(text) == expected_text
 
 
 NESTED_MARKDOWN = [
@@ -257,12 +257,12 @@ def test_no_text_produces_an_image_or_html(text: str) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "around",
+    "surroundings",
     ["%s", "a\n%s\nb", "1. a\n\n   ```\n   x\n   ```\n\n%s\n\n- b", "> ```\n%s", "%s\n%s\n"],
 )
-def test_plain_fences_are_unchanged(fence: str, around: str) -> None:
+def test_plain_fences_are_unchanged(fence: str, surroundings: str) -> None:
     """Code in fences outside of lists and quotes is unchanged."""
-    assert restrict_markdown(around.replace("%s", fence)) == around.replace("%s", fence)
+    assert restrict_markdown(surroundings.replace("%s", fence)) == surroundings.replace("%s", fence)
 
 
 def test_escape_markdown_gives_one_line() -> None:

@@ -67,7 +67,7 @@ def test_text_is_escaped_in_markup() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected_text"),
     [
         ("a\x1b[31mred\x1b[0m", "ared"),
         ("a\r\nb\rc", "a\nb\nc"),
@@ -78,13 +78,13 @@ def test_text_is_escaped_in_markup() -> None:
         ("👩\u200d💻 ok\t", "👩\u200d💻 ok\t"),
     ],
 )
-def test_control_characters_are_visible(text: str, shown: str) -> None:
+def test_control_characters_are_visible(text: str, expected_text: str) -> None:
     """Control characters are shown by their number, for example "[U+202E]". Emoji are unchanged."""
-    assert show_control_characters(text) == shown
+    assert show_control_characters(text) == expected_text
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected_markup"),
     [
         ("**a** _b_ ~~c~~ `d`", "<p><strong>a</strong> <em>b</em> <s>c</s> <code>d</code></p>"),
         ("# a", "<h4>a</h4>"),
@@ -100,7 +100,7 @@ def test_control_characters_are_visible(text: str, shown: str) -> None:
         ("a\n***", "<p>a</p>\n<hr>"),
     ],
 )
-def test_markdown_becomes_allowed_elements(text: str, shown: str) -> None:
+def test_markdown_becomes_allowed_elements(text: str, expected_markup: str) -> None:
     """Markdown becomes a few allowed elements, and HTML in it becomes text.
 
     Images are not shown, and links lead only to the web.
@@ -111,8 +111,8 @@ def test_markdown_becomes_allowed_elements(text: str, shown: str) -> None:
         .removesuffix("</div>")
         .strip()
     )
-    if shown:
-        assert found == shown
+    if expected_markup:
+        assert found == expected_markup
     assert "<img" not in found
 
 
@@ -132,11 +132,11 @@ def test_a_very_long_text_is_not_parsed() -> None:
 
 
 @pytest.mark.parametrize(
-    "nest", ["> " * 3_000 + "x", "[" * 3_000, "*" * 3_000 + "a", "`" * 3_001, "- " * 3_000]
+    "nested_text", ["> " * 3_000 + "x", "[" * 3_000, "*" * 3_000 + "a", "`" * 3_001, "- " * 3_000]
 )
-def test_deeply_nested_prose_is_parsed_quickly(nest: str) -> None:
+def test_deeply_nested_prose_is_parsed_quickly(nested_text: str) -> None:
     """Deeply nested Markdown is shown without a long computation."""
-    assert build_prose_markup(nest)
+    assert build_prose_markup(nested_text)
 
 
 @pytest.mark.parametrize("language", sorted(set(LEXERS_BY_LANGUAGE.values())))
@@ -191,7 +191,7 @@ def test_long_texts_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "form", "data"),
+    ("kind", "media_type", "data"),
     [
         ("image", "image/svg+xml", PNG_BASE64),
         ("image", "text/html", PNG_BASE64),
@@ -201,10 +201,10 @@ def test_long_texts_are_not_compared() -> None:
         ("document", "application/pdf", PNG_BASE64),
     ],
 )
-def test_an_unsupported_image_is_described(kind: str, form: str, data: str) -> None:
-    """An image of another kind, or with invalid data, is replaced with a description."""
+def test_an_unsupported_image_is_described(kind: str, media_type: str, data: str) -> None:
+    """An image of an unsupported type, or with invalid data, is replaced with a description."""
     assert (
-        build_picture_markup(MediaPart(kind, form, data, "<about>"))
+        build_picture_markup(MediaPart(kind, media_type, data, "<about>"))
         == '<p class="note">[&lt;about&gt;]</p>'
     )
 

@@ -19,18 +19,18 @@ from tests.parts.share.export.conftest import GITHUB_TOKEN
 HOME_ENVIRONMENT = {"HOME": "/home/ann"}
 
 
-def make_redactor(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
+def make_redactor(max_characters: int = 0, *, redact: bool = True) -> ExportRedactor:
     """Return the redactor of a document."""
     return ExportRedactor(
         Where(HOME_ENVIRONMENT),
         ["/Users/bob/src", r"C:\Users\cy\src"],
         Redactor() if redact else None,
-        max_characters=limit,
+        max_characters=max_characters,
     )
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected_text"),
     [
         ("/home/ann/src/a.py", "~/src/a.py"),
         ("cd /home/ann", "cd ~"),
@@ -49,9 +49,9 @@ def make_redactor(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
         ("grep -home-ann", "grep -home-ann"),
     ],
 )
-def test_home_folders_are_redacted(text: str, shown: str) -> None:
+def test_home_folders_are_redacted(text: str, expected_text: str) -> None:
     """All home folders become "~": the user's own, those of the sessions, and others."""
-    assert make_redactor().redact_and_cut_text(text) == shown
+    assert make_redactor().redact_and_cut_text(text) == expected_text
     assert make_redactor(redact=False).redact_and_cut_text(text) == text
 
 
@@ -105,11 +105,11 @@ def test_a_long_text_is_shortened_with_a_notice() -> None:
 
 
 @pytest.mark.parametrize(
-    "before", [*range(0, 50, 7), 45, LOOKAHEAD_CHARACTERS, LOOKAHEAD_CHARACTERS + 20]
+    "secret_start", [*range(0, 50, 7), 45, LOOKAHEAD_CHARACTERS, LOOKAHEAD_CHARACTERS + 20]
 )
-def test_no_part_of_a_secret_remains_before_a_cut(before: int) -> None:
+def test_no_part_of_a_secret_remains_before_a_cut(secret_start: int) -> None:
     """Wherever a text is cut, the shown part contains no part of a secret."""
-    text = "x " * (before // 2) + f"{GITHUB_TOKEN} " + "y " * LOOKAHEAD_CHARACTERS
+    text = "x " * (secret_start // 2) + f"{GITHUB_TOKEN} " + "y " * LOOKAHEAD_CHARACTERS
     shown = make_redactor(50).redact_and_cut_text(text)
     assert not any(GITHUB_TOKEN[:length] in shown for length in range(12, len(GITHUB_TOKEN)))
 

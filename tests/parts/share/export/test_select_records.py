@@ -20,10 +20,11 @@ from tests.derive.test_orders import SimulatedClient, given_session_and_steps
 from tests.parts.share.export.conftest import records_of_every_kind
 
 
-def selected_line_numbers(path: Path | str, what: str = CONVERSATION) -> list[int]:
-    """Return the line numbers of the selected records, in order."""
+def selected_line_numbers(path: Path | str, record_range: str = CONVERSATION) -> list[int]:
+    """Return the line numbers of the records that ``select_conversation`` selects, in order."""
     return [
-        row.line_number for row in select_conversation(session_file(str(path)), what, set()).nodes
+        row.line_number
+        for row in select_conversation(session_file(str(path)), record_range, set()).nodes
     ]
 
 
@@ -37,7 +38,11 @@ def test_the_whole_conversation_includes_compacted_turns(session_of_every_kind: 
     found = select_conversation(session_file(str(session_of_every_kind)), CONVERSATION, set())
     assert (found.states_by_line[0], found.states_by_line[7]) == (COMPACTED, LIVE)
     assert [turn.number for turn in found.turns_by_line.values()] == [1, 2, 3]
-    assert (found.tokens, found.damaged_line_count, found.repeated_record_count) == (2_500, 0, 0)
+    assert (found.context_tokens, found.damaged_line_count, found.repeated_record_count) == (
+        2_500,
+        0,
+        0,
+    )
 
 
 def test_an_abandoned_branch_is_marked(config_home: ConfigHome) -> None:
@@ -101,10 +106,10 @@ def test_records_without_links_keep_the_file_order(config_home: ConfigHome) -> N
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @example(None, ["trim here", "prompt", "trim"])
 @given_session_and_steps
-def test_each_call_is_exported_once(begun: Path | None, steps: list[str]) -> None:
+def test_each_call_is_exported_once(first_session: Path | None, steps: list[str]) -> None:
     """Each call is exported once, even if a trim in place wrote it again."""
     with tempfile.TemporaryDirectory() as home:
-        client = SimulatedClient(home, begun)
+        client = SimulatedClient(home, first_session)
         client.append_steps(steps)
         for path in client.list_session_files():
             calls = [

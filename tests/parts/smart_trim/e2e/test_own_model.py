@@ -34,7 +34,7 @@ from tests.e2e.test_trim_trigger import outputs_by_call
 from tests.needs import corpus, one_in
 from tests.parts.smart_trim.models import NUMBER_PATTERN
 
-ASKING_LINE = r"asking this session's model \(42,300 tokens cached\)"
+ASKING_MODEL_PATTERN = r"asking this session's model \(42,300 tokens cached\)"
 WISH = "keep what has an even number"
 
 
@@ -69,17 +69,17 @@ def has_requests(tui: Tui, count: int) -> bool:
     return wait_until(lambda: len(tui.api.main_requests()) == count)
 
 
-@pytest.mark.parametrize("size", one_in(2, [(80, 24), None]))
+@pytest.mark.parametrize("terminal_size", one_in(2, [(80, 24), None]))
 def test_the_models_choice_is_trimmed(
-    modern_tui: Tui, plugin: Path, size: tuple[int, int] | None
+    modern_tui: Tui, plugin: Path, terminal_size: tuple[int, int] | None
 ) -> None:
     """After a yes, the client opens a copy of the session without the contents that the model chose.
 
     The model gets the last request again, its own answer and our prompt. If the user types new
     options instead of a yes, the model is asked again.
     """
-    if size:
-        modern_tui.columns, modern_tui.rows = size
+    if terminal_size:
+        modern_tui.columns, modern_tui.rows = terminal_size
     parent = open_session(modern_tui, plugin)
     run_turn(modern_tui)
     (last,) = modern_tui.api.main_requests()
@@ -156,7 +156,7 @@ def test_without_an_answer_no_child_is_made(tui: Tui, plugin: Path) -> None:
     asked = len(tui.api.main_requests())
     tui.api.script = model_that_replies([120.0, "late"])
     tui.submit("/trim --smart")
-    tui.wait_for(ASKING_LINE)
+    tui.wait_for(ASKING_MODEL_PATTERN)
     assert has_requests(tui, asked + 1)
     tui.key("Escape")
     tui.wait_until_gone("asking this session's model")

@@ -1,6 +1,6 @@
 """Tests of ``trim --smart`` with the real client.
 
-The client is the headless model that chooses the contents, and it also resumes the child.
+The client runs the model that chooses the contents, and it also resumes the child.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import REPO, corpus
 from tests.parts.smart_trim.models import NUMBER_PATTERN
 
-SOURCE_SESSION = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
+SOURCE_SESSION_PATH = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
 """A real session of 500 KB with 40 contents to judge and 21 that rules trim."""
 
 WISH = "keep what has an even number"
 
 
-def smart_trim(
+def run_smart_trim(
     client: ClientVersion | None, home: ClientHome, api: MockApi, *words: str
 ) -> subprocess.CompletedProcess[bytes]:
     """Run ``smart-trim`` in the home's project with this client on PATH."""
@@ -75,14 +75,14 @@ def contents_by_call(request: Request, kind: str, key: str, content: str) -> dic
 
 
 def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Check that chosen contents become placeholders with a description, and all else is sent as before.
+    """Check that placeholders with descriptions replace the chosen contents, and nothing else changes.
 
     The model's run leaves no file.
     """
-    parent = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
+    parent = home.install_session(corpus() / SOURCE_SESSION_PATH, str(uuid.uuid4()), set_cwd=True)
     before = parent.read_bytes()
     api.script = choose_odd_numbers
-    done = smart_trim(client, home, api, parent.stem, "-p", WISH, "--yes", "--json")
+    done = run_smart_trim(client, home, api, parent.stem, "-p", WISH, "--yes", "--json")
     assert done.returncode == 0, done.stderr + done.stdout
     data = json.loads(done.stdout)["data"]
     asked = api.main_requests()
@@ -96,10 +96,10 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     assert data["smart"]["spent"]["calls"] == 1
     assert "not shown to it" in json.loads(done.stdout)["warnings"][0]
 
-    twin = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
-    # Client 2.1.42 drops parallel results of the parent. For the child, it sends them, because there
-    # all of them are in one line. The child's request is therefore compared with the newest
-    # client's request for the parent.
+    twin = home.install_session(corpus() / SOURCE_SESSION_PATH, str(uuid.uuid4()), set_cwd=True)
+    # Client 2.1.42 omits some parallel results of the parent from its request. It sends those of
+    # the child, because the child has all of them in one line. The child's request is therefore
+    # compared with the newest client's request for the parent.
     whole, cut = (
         resume_request(find_client(NEWEST_VERSION), home, api, twin.stem),
         resume_request(client, home, api, child.stem),
@@ -138,11 +138,11 @@ def test_a_failed_model_leaves_no_child(
 
     The error is one sentence, with the command that trims without a model.
     """
-    parent = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
+    parent = home.install_session(corpus() / SOURCE_SESSION_PATH, str(uuid.uuid4()), set_cwd=True)
     wrong = {"name": "StructuredOutput", "input": {"choices": "all of them"}}
     for reply, seconds in (("I can't help with [1, 2, 3].", "30"), (wrong, "30"), (60, "4")):
         api.script = lambda _request, reply=reply: reply
-        done = smart_trim(client, home, api, parent.stem, "--yes", "--timeout", seconds)
+        done = run_smart_trim(client, home, api, parent.stem, "--yes", "--timeout", seconds)
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"The model chose nothing: " in done.stderr
         assert re.search(rb"Without a model: .* trim [0-9a-f-]{36}\n", done.stderr)
@@ -151,7 +151,7 @@ def test_a_failed_model_leaves_no_child(
 
 def test_a_missing_client_leaves_no_child(home: ClientHome, api: MockApi) -> None:
     """If no client is on PATH, ``trim --smart`` fails and makes no child."""
-    parent = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
-    done = smart_trim(None, home, api, parent.stem, "--yes")
+    parent = home.install_session(corpus() / SOURCE_SESSION_PATH, str(uuid.uuid4()), set_cwd=True)
+    done = run_smart_trim(None, home, api, parent.stem, "--yes")
     assert (done.returncode, home.sessions()) == (1, [parent])
     assert b"claude is not installed" in done.stderr

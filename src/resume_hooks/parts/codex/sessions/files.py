@@ -20,8 +20,8 @@ from resume_hooks.transcripts.records import get_string, parse_record
 SESSIONS_FOLDER, ARCHIVED_FOLDER = "sessions", "archived_sessions"
 # The maximum depth of folders below ``sessions``. Codex uses three levels: year, month and day.
 MAX_FOLDER_DEPTH = 4
-# How many bytes at the beginning of a file are searched for the working directory first. Old
-# clients may write long fields before the working directory.
+# Number of bytes at the beginning of a file in which the working directory is searched for first.
+# Old clients may write long fields before the working directory.
 HEAD_BYTES = 8 * 1024
 
 _CWD_FIELD_PATTERN = re.compile(rb'"cwd":"(?:[^"\\]|\\.)*+"')

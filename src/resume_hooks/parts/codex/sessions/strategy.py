@@ -182,13 +182,8 @@ class Codex:
         compressed_count = self.rollouts.compressed_count
         if not compressed_count:
             return []
-        session_phrase = format_count(compressed_count, "Codex session")
-        return [
-            (
-                f"{session_phrase}, compressed: skipped ({compressed_count}); the Python package "
-                "zstandard reads them"
-            )
-        ]
+        skipped_text = format_count(compressed_count, "compressed Codex session")
+        return [f"{skipped_text} skipped; to read them, install the Python package zstandard"]
 
     def plugin_install_command(self, plugin: str) -> str:
         """Return the command that adds this plugin to Codex, or ``""`` if Codex's settings already enable it."""

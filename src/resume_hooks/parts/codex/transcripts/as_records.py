@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.goal import GoalTracker, parse_goal_notice
+from resume_hooks.parts.codex.transcripts.goal import GoalTracker, parse_goal_text_and_status
 from resume_hooks.parts.codex.transcripts.history import ORIGINAL_ID_KEY, ItemIds, apply_compaction
 from resume_hooks.parts.codex.transcripts.lines import (
     COMPACTION_LINE,
@@ -106,7 +106,7 @@ class RecordConverter:
         self._model = ""
         self._goal = GoalTracker()
         self._is_interrupted = False
-        # The permission mode of the following prompts.
+        # The fields that the next prompts get: their permission mode.
         self._prompt_fields: dict[str, str] = {}
         # A description of the sandbox. The dictionary is empty if the sandbox allows changes.
         self._sandbox_fields: dict[str, str] = {}
@@ -495,12 +495,12 @@ def _build_harness_fields(item: Record) -> dict[str, bool | str]:
 
 
 def _format_goal_command(goal_notice: Record) -> str:
-    """Return Codex's notice about the user's goal in the form of Claude Code's ``/goal`` command.
+    """Return Codex's notice about the user's goal as a ``/goal`` command of Claude Code.
 
-    If the notice sets a goal, the model starts to work. The command is then preceded by a
-    ``command-message``.
+    If the notice sets a goal, on which the model then works, a ``command-message`` precedes the
+    command.
     """
-    objective, status = parse_goal_notice(goal_notice)
+    objective, status = parse_goal_text_and_status(goal_notice)
     command = (
         f"<command-name>/goal</command-name>\n<command-args>{objective or status}</command-args>"
     )

@@ -78,7 +78,7 @@ class GoalTracker:
             self.goal = Goal(objective, get_string(goal_record, "status"))
 
 
-def parse_goal_notice(goal_notice: Record) -> tuple[str, str]:
+def parse_goal_text_and_status(goal_notice: Record) -> tuple[str, str]:
     """Return the text and the status of a goal from Codex's notice that the user changed the goal.
 
     A notice contains either a text or a status, and the other value is returned as ``""``. The

@@ -175,8 +175,8 @@ def _open_decompressed(stream: BinaryIO, path: str) -> contextlib.AbstractContex
         raise SessionNotFound(
             f"{os.path.basename(path)} is compressed by Codex",
             (
-                "Open the session in Codex once, which unpacks the file, or install the Python "
-                "package zstandard."
+                "Open the session in Codex once, so that Codex unpacks the file, or install the "
+                "Python package zstandard."
             ),
         )
     import zstandard  # optional

@@ -22,7 +22,7 @@ def rehome_folder(options: RehomeOptions) -> ExitCode:
     """Copy the sessions of the moved folder, and return the exit code: 1 if a session could not be copied."""
     new_folder = _resolve_folder(options.home or "")
     if not os.path.isdir(new_folder):
-        raise UsageError(f"{new_folder} is not a folder", "Name the folder by its current path.")
+        raise UsageError(f"{new_folder} is not a folder", "Give the folder's current path.")
     if options.folder:
         old_folder = _resolve_folder(options.folder)
     else:

@@ -216,7 +216,7 @@ def _format_no_changes(request: _RequestedRewind) -> str:
 
 
 def _format_plan(request: _RequestedRewind) -> str:
-    """Return the plan as text: the change to each file, and then the differences."""
+    """Return the plan as text: a summary of the change to each file, followed by the changed lines."""
     differences = list(_format_differences(request.files_plan))
     return "\n".join([_format_plan_header(request), *(["", *differences] if differences else [])])
 

@@ -83,8 +83,8 @@ class PartBuilder:
             time=clock.normalize_timestamp(turn.timestamp),
             first_words=self.redactor.redact_line(turn.first_words),
             state=conversation.states_by_line[line_number],
-            tokens=turn.token_count,
-            tools={
+            context_tokens=turn.token_count,
+            call_counts={
                 self.shorten_name(tool): count
                 for tool, count in list(turn.call_counts.items())[:MAX_TOOLS_PER_TURN]
             },

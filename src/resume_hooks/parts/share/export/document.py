@@ -112,7 +112,7 @@ class Document:
             ended_at=ends.ended_at,
             kind=shorten_name(parent.kind) if parent else "",
             parent=shorten_name(parent.session_id) if parent else "",
-            tokens=conversation.tokens,
+            context_tokens=conversation.context_tokens,
             models=tuple(shorten_name(model) for model in conversation.models[:MAX_MODELS]),
             versions=shorten_name(ends.version),
             turns=tuple(

@@ -80,8 +80,8 @@ def write_document(
     """
     counter = ChunkCounter()
 
-    def check_written_file(temporary: str) -> None:
-        with open(temporary, "rb") as stream:
+    def check_written_file(temporary_path: str) -> None:
+        with open(temporary_path, "rb") as stream:
             read_back = measure_chunks(iter(lambda: stream.read(BUFFER_BYTES), b""))
         if read_back != counter.written_file:
             raise CheckFailed(

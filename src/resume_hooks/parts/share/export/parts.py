@@ -28,30 +28,31 @@ MAX_NAMED_TOOLS = 6  # Maximum number of tools whose names are shown per turn.
 class TurnHeader(NamedTuple):
     """The header of a turn.
 
-    ``state`` says where the turn is: ``live``, ``compacted`` or ``branch``. ``tokens`` is the size
-    of the context after the turn, or 0 if it is unknown.
+    ``state`` says where the turn is: ``live``, ``compacted`` or ``branch``. ``context_tokens`` is
+    the size of the context after the turn, or 0 if it is unknown. ``call_counts`` maps the name of
+    a tool to the number of its calls.
     """
 
     number: int
     time: str
     first_words: str
     state: str
-    tokens: int
-    tools: dict[str, int]
+    context_tokens: int
+    call_counts: dict[str, int]
     failed_call_count: int
 
     @property
     def header_phrases(self) -> list[str]:
         """Short phrases about the turn, for example its time and its tools."""
         tool_texts = []
-        for name, count in list(self.tools.items())[:MAX_NAMED_TOOLS]:
+        for name, count in list(self.call_counts.items())[:MAX_NAMED_TOOLS]:
             tool_texts.append(f"{name} {count}" if count > 1 else name)
-        unnamed_count = len(self.tools) - len(tool_texts)
+        unnamed_count = len(self.call_counts) - len(tool_texts)
         candidate_facts = (
             format_minute(self.time),
             ", ".join([*tool_texts, f"{unnamed_count} more"] if unnamed_count > 0 else tool_texts),
             f"{self.failed_call_count:,} failed" if self.failed_call_count else "",
-            format_count(self.tokens, "token") if self.tokens else "",
+            format_count(self.context_tokens, "token") if self.context_tokens else "",
             TURN_STATE_DESCRIPTIONS.get(self.state, ""),
         )
         return [fact for fact in candidate_facts if fact]
@@ -72,7 +73,7 @@ class SessionPart(NamedTuple):
     ended_at: str
     kind: str
     parent: str
-    tokens: int
+    context_tokens: int
     models: tuple[str, ...]
     versions: str
     turns: tuple[TurnHeader, ...]
@@ -88,7 +89,7 @@ class SessionPart(NamedTuple):
             ("Branch", self.branch),
             ("Time", f"{format_minute(self.created_at)} to {format_minute(self.ended_at)} UTC"),
             ("Turns", f"{len(self.turns):,}"),
-            ("Context", format_count(self.tokens, "token") if self.tokens else ""),
+            ("Context", format_count(self.context_tokens, "token") if self.context_tokens else ""),
             ("Models", ", ".join(self.models)),
             ("Client", self.versions),
             ("Came from", f"{self.kind} of {self.parent}" if self.parent else ""),

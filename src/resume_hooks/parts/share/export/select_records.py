@@ -1,8 +1,8 @@
 """Select and sort the records of a session for a document, in one scan before the document is written.
 
 By default, all records that led to the session's end are selected, including those before a
-compaction. Instead, the user can choose only the records that a resume would send, or the records
-of all branches. The content of the records is read later.
+compaction. The user can instead choose the records that a resume would send, or the records of all
+branches. The content of the records is read later.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class ExportConversation(NamedTuple):
 
     ``turns_by_line`` maps the line number of a prompt to its turn. ``states_by_line`` maps the line
     number of a record to ``live``, ``compacted`` or ``branch``. ``repeated_record_count`` is the
-    number of records that were omitted because the document already contains them. The uuid of a
-    record without a uuid is ``""``.
+    number of records that were omitted because the document already contains them. If a record has
+    no uuid, its node has the uuid ``""``.
     """
 
     path: str
     nodes: tuple[Node, ...]
     turns_by_line: dict[int, TurnScan]
     states_by_line: dict[int, str]
-    tokens: int
+    context_tokens: int
     models: tuple[str, ...]
     damaged_line_count: int
     repeated_record_count: int
@@ -92,7 +92,9 @@ def select_conversation(
         nodes=tuple(new_nodes),
         turns_by_line={turn.line_number: turn for turn in observer.turns if turn.number},
         states_by_line=states_by_line,
-        tokens=next((turn.token_count for turn in reversed(observer.turns) if turn.token_count), 0),
+        context_tokens=next(
+            (turn.token_count for turn in reversed(observer.turns) if turn.token_count), 0
+        ),
         models=tuple(transcript.models),
         damaged_line_count=len(transcript.damaged_lines),
         repeated_record_count=len(nodes_to_show) - len(new_nodes),

@@ -124,10 +124,10 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
 def unpack_embedded_bundle(
     staged: StagedFile, max_bytes: int, where: Where
 ) -> Iterator[StagedFile]:
-    """Unpack the bundle in a page for the duration of the block. Any other file is yielded unchanged.
+    """Yield the unpacked bundle of a page, and delete it after the ``with`` block.
 
-    Raise ImportFailed if the bundle was truncated or changed, or if it has more than ``max_bytes``
-    bytes after unpacking.
+    Any other file is yielded unchanged. Raise ImportFailed if the bundle was truncated or changed,
+    or if it has more than ``max_bytes`` bytes after unpacking.
     """
     if not is_web_page(staged.path):
         yield staged
@@ -162,7 +162,8 @@ def _read_packed_chunks(page: mmap.mmap, start: int) -> Iterator[bytes]:
         )
     if measure_chunks(_decode_rows(page, position, end)).sha256 != sha256.decode():
         raise ImportFailed(
-            "This page was changed: its session is not the shared one", RESEND_REMEDY
+            "This page was changed: it no longer contains the session that was shared",
+            RESEND_REMEDY,
         )
     yield from _decode_rows(page, position, end)
 

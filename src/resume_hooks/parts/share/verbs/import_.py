@@ -96,7 +96,7 @@ def import_file(source: str, home: str) -> tuple[Receipt, str]:
 
 @contextlib.contextmanager
 def _open_source(source: str, max_bytes: int) -> Iterator[ImportSource]:
-    """Copy the file or standard input to a private file for the duration of the block."""
+    """Yield a private copy of a file or of standard input, and delete it after the ``with`` block."""
     if is_address(source):
         raise UsageError("Web addresses are not supported", IMPORT_REMEDY)
     if source == STDIN_NAME:

@@ -13,7 +13,7 @@ from resume_hooks.cli.output import column_table, show_work_progress
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.cache import gather_counts
 from resume_hooks.parts.stats.count import read_requests
-from resume_hooks.parts.stats.threshold import ASSUMPTIONS, Price, price_thresholds
+from resume_hooks.parts.stats.threshold import ASSUMPTIONS_TEXT, Price, price_thresholds
 from resume_hooks.parts.stats.totals import (
     HIGH_PERCENTILE,
     FolderSize,
@@ -29,7 +29,7 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line
 
-MAX_SHOWN_FOLDERS = 6  # At most this number of entries of the state folder is shown.
+MAX_SHOWN_FOLDERS = 6  # Maximum number of entries of the state folder to show.
 
 
 def print_stats(options: StatsOptions) -> None:
@@ -77,7 +77,7 @@ def print_stats(options: StatsOptions) -> None:
         "hooks": statistics.hooks,
         "state": state,
         "threshold": prices,
-        "assumed": ASSUMPTIONS if prices else "",
+        "assumed": ASSUMPTIONS_TEXT if prices else "",
     }
     options.print_answer(
         data,
@@ -108,7 +108,7 @@ def _format_thresholds(rows: Sequence[Price], heading: str) -> str:
             heading,
             column_table(headings, cells),
             f"The cheapest, by cost alone: {advice}",
-            ASSUMPTIONS,
+            ASSUMPTIONS_TEXT,
         )
     )
 
@@ -134,8 +134,8 @@ def _format_heading(data: dict[str, Any]) -> str:
         agents = ""
     since = f" since {data['since']}" if data["since"] else ""
     return (
-        f"{format_count(data['sessions'], 'session')} with a turn or an answer of "
-        f"{scope_text}{since}{deleted_text}{agents}"
+        f"{format_count(data['sessions'], 'session')} of {scope_text} with a turn or an answer"
+        f"{since}{deleted_text}{agents}"
     )
 
 
@@ -218,5 +218,5 @@ def _format_state_folder(state: Sequence[FolderSize]) -> str:
         if part.size:
             sizes.append(f"{plain_line(part.name)} {format_bytes(part.size)}")
     if sizes:
-        return f"The plugin's folder: {total} ({', '.join(sizes)})"
-    return f"The plugin's folder: {total}"
+        return f"Size of the plugin's folder: {total} ({', '.join(sizes)})"
+    return f"Size of the plugin's folder: {total}"
