@@ -21,7 +21,7 @@ from tests.parts.attribution.edited import FIRST_VERSION_TEXT, Repository
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
 PRICE_LINE = "    return sum(row.price for row in rows)"
-TAXED_LINE = "    return sum(row.price * row.tax for row in rows)"
+PRICE_WITH_TAX_LINE = "    return sum(row.price * row.tax for row in rows)"
 
 
 def test_search_finds_the_session_and_record_of_a_line(
@@ -29,7 +29,7 @@ def test_search_finds_the_session_and_record_of_a_line(
 ) -> None:
     """The hit names the session and the record that wrote the line. ``read`` shows this record."""
     own = repo.write_session(1, repo.write_file("src/sums.py", FIRST_VERSION_TEXT))
-    other = repo.write_session(2, repo.edit_file("src/sums.py", PRICE_LINE, TAXED_LINE))
+    other = repo.write_session(2, repo.edit_file("src/sums.py", PRICE_LINE, PRICE_WITH_TAX_LINE))
     data = document("search", "--file", "src/sums.py:2", cwd=repo.root)["data"]
     (hit,) = data["hits"]
     assert (data["query"], data["how"], data["total"]) == ("src/sums.py:2", "by its text", 1)
@@ -38,7 +38,7 @@ def test_search_finds_the_session_and_record_of_a_line(
         f"{other}:1",
         "Edit",
         "call",
-        TAXED_LINE.strip(),
+        PRICE_WITH_TAX_LINE.strip(),
     )
     assert b"row.tax" in cli("read", hit["reference"], cwd=repo.root).stdout
     text = cli("search", "--file", "src/sums.py:1", cwd=repo.root).stdout.decode()
@@ -73,18 +73,18 @@ def test_search_finds_a_line_that_a_repl_script_wrote(
     """
     repo.put_file("src/sums.py", FIRST_VERSION_TEXT)
     path, around = str(repo.root / "src/sums.py"), {"cwd": str(repo.root)}
-    edit = {"file_path": path, "old_string": PRICE_LINE, "new_string": TAXED_LINE}
+    edit = {"file_path": path, "old_string": PRICE_LINE, "new_string": PRICE_WITH_TAX_LINE}
     noted = {
         "filePath": path,
         "oldString": PRICE_LINE,
-        "newString": TAXED_LINE,
+        "newString": PRICE_WITH_TAX_LINE,
         "originalFile": FIRST_VERSION_TEXT,
         "structuredPatch": [],
     }
     ran = {"command": "make zeppelin"}, {"stdout": "built the quagga", "stderr": ""}
     rows = repl_script([("Edit", edit, noted), ("Bash", *ran)], uuid="s", parent=None)
     own = repo.write_session(1, [{**row, **around} for row in rows])
-    repo.put_file("src/sums.py", FIRST_VERSION_TEXT.replace(PRICE_LINE, TAXED_LINE))
+    repo.put_file("src/sums.py", FIRST_VERSION_TEXT.replace(PRICE_LINE, PRICE_WITH_TAX_LINE))
     assert find_writer("src/sums.py:2") == f"{own}:3"
     assert b"(Bash)" in cli("search", "quagga", cwd=repo.root).stdout
     assert b"make zeppelin" in cli("search", "zeppelin", "--tool", "Bash", cwd=repo.root).stdout
@@ -100,7 +100,7 @@ def test_lines_that_people_wrote_belong_to_no_session(
     repo.put_file("a.py", f"import decimal  # of people\n{FIRST_VERSION_TEXT}")
     repo.write_session(
         1,
-        repo.edit_file("a.py", PRICE_LINE, TAXED_LINE),
+        repo.edit_file("a.py", PRICE_LINE, PRICE_WITH_TAX_LINE),
         repo.write_file("a.py", repo.read_text("a.py") + "END_OF_FILE = True\n"),
     )
     repo.put_file("a.py", repo.read_text("a.py") + "def added_by_people():\n")
@@ -167,7 +167,7 @@ def test_an_unsuccessful_edit_wrote_no_line(repo: Repository, find_writer: FindW
     """An edit that failed, was refused or has no result wrote no line."""
     repo.put_file("a.py", FIRST_VERSION_TEXT)
     refused = "The user doesn't want to proceed with this tool use."
-    failed = repo.edit_file("a.py", PRICE_LINE, TAXED_LINE, failed=True, answer=refused)
+    failed = repo.edit_file("a.py", PRICE_LINE, PRICE_WITH_TAX_LINE, failed=True, answer=refused)
     unanswered = repo.write_file("a.py", repo.read_text("a.py") + "LAST_LINE_OF_ALL = 1\n")[:1]
     repo.write_session(1, failed, unanswered)
     assert (find_writer("a.py:2"), find_writer("a.py:3")) == ("", "")
@@ -176,7 +176,7 @@ def test_an_unsuccessful_edit_wrote_no_line(repo: Repository, find_writer: FindW
 def test_a_rewound_edit_still_counts(repo: Repository, find_writer: FindWriter) -> None:
     """An edit on an abandoned branch still counts, because the file still contains the edit's line."""
     repo.put_file("a.py", FIRST_VERSION_TEXT)
-    gone = repo.edit_file("a.py", PRICE_LINE, TAXED_LINE)
+    gone = repo.edit_file("a.py", PRICE_LINE, PRICE_WITH_TAX_LINE)
     went_on = [{**row, "parentUuid": None} for row in conversation(2, prefix="other")]
     own = repo.write_session(1, gone, went_on)
     assert find_writer("a.py:2") == f"{own}:1"
@@ -186,7 +186,9 @@ def test_a_subagent_that_wrote_a_line_is_named(repo: Repository, find_writer: Fi
     """A line that a sub-agent wrote is found with the sub-agent's reference."""
     repo.put_file("a.py", FIRST_VERSION_TEXT)
     own = repo.write_session(1)
-    repo.write_session(1, repo.edit_file("a.py", PRICE_LINE, TAXED_LINE), subagent_id="agent-a1")
+    repo.write_session(
+        1, repo.edit_file("a.py", PRICE_LINE, PRICE_WITH_TAX_LINE), subagent_id="agent-a1"
+    )
     assert find_writer("a.py:2") == f"{own}/agent-a1:1"
 
 
@@ -356,7 +358,7 @@ def test_a_file_with_a_colon_in_its_name_is_not_a_line(
 def test_a_line_search_respects_its_filters(repo: Repository, find_writer: FindWriter) -> None:
     """The search for a line respects the filters for session and time."""
     first = repo.write_session(1, repo.write_file("a.py", FIRST_VERSION_TEXT))
-    repo.write_session(2, repo.edit_file("a.py", PRICE_LINE, TAXED_LINE))
+    repo.write_session(2, repo.edit_file("a.py", PRICE_LINE, PRICE_WITH_TAX_LINE))
     assert find_writer("a.py:2", "--session", first) == ""
     assert find_writer("a.py:1", "--session", first) == f"{first}:1"
     assert find_writer("a.py:1", "--since", "2027-01-01") == ""
@@ -467,7 +469,7 @@ def test_a_line_search_reveals_no_files_outside_projects(
         done = cli("search", "--file", f"{tmp_path}/{name}:9999", cwd=tmp_path, environ=model)
         said.add(done.stderr.decode().replace(name, "x"))
     assert len(said) == 1
-    assert "No session worked in a folder of" in said.pop()
+    assert "No session worked in a folder that contains" in said.pop()
     assert (
         own
         in cli("search", "--file", "src/sums.py:1", cwd=repo.root, environ=model).stdout.decode()

@@ -143,7 +143,7 @@ def test_a_failure_in_the_last_poll_fails_the_command(where: Where) -> None:
 
 
 def test_a_running_command_continues_as_another_task(where: Where) -> None:
-    """A command that a script left running is not successful if its last poll shows a failure.
+    """A running command continues as another task. If the task's last poll shows a failure, it has failed.
 
     The script prints the id of the command's shell session only later.
     """
@@ -471,7 +471,7 @@ def test_a_watch_before_the_answer_is_not_reported_as_running(
 ) -> None:
     """A command that only watches is not reported as running if the assistant has answered since.
 
-    A server is reported.
+    A command that runs a server is reported.
     """
     lines = [
         call_line("1", command),

@@ -134,7 +134,7 @@ def test_secrets_in_a_rollout_are_reported(rollout: Path, cli: Cli) -> None:
 
 @pytest.mark.parametrize("words", UNSUPPORTED_COMMANDS, ids=lambda words: str(words[0]))
 def test_an_unsupported_verb_is_refused(rollout: Path, cli: Cli, words: list[str]) -> None:
-    """A verb that does not support Codex sessions refuses one with an error.
+    """A verb that does not support Codex sessions refuses such a session with an error.
 
     The rollout is unchanged.
     """

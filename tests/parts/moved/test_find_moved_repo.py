@@ -119,7 +119,7 @@ def test_the_repository_of_a_removed_worktree_is_found(repository: Path, git: An
 
 
 def test_the_likeliest_folder_is_first(repository: Path, tmp_path: Path, git: Any) -> None:
-    """A folder with a commit of the session comes before a folder that only has a file of the same name."""
+    """A folder with a commit of the session comes before one with only the same file names."""
     commit = git(repository, "rev-parse", "HEAD")
     like = tmp_path / "like"
     like.mkdir()
@@ -180,7 +180,7 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path, git: 
 
 
 def test_the_folders_of_other_sessions_are_listed(config_home: ConfigHome, tmp_path: Path) -> None:
-    """``list_session_folders`` returns each existing folder of other sessions once."""
+    """``list_session_folders`` returns each existing folder once, and omits missing and invalid folders."""
     there = tmp_path / "there"
     there.mkdir()
     paths = [

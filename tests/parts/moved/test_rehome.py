@@ -134,7 +134,7 @@ def test_a_killed_rehome_can_be_repeated(config_home: ConfigHome) -> None:
     """After ``rehome`` is killed at any step, the next run copies only the missing sessions."""
     old, new = str(config_home.root / "old"), str(config_home.root / "new")
 
-    def work() -> object:
+    def rehome_sessions() -> object:
         sessions = rehome.find_folder_sessions(old, config_home.where)
         return rehome.copy_sessions_to_folder(
             sessions, new, config_home.where, lambda *_: None, dry_run=False
@@ -150,10 +150,10 @@ def test_a_killed_rehome_can_be_repeated(config_home: ConfigHome) -> None:
             outputs = config_home.project(old) / session_id(number) / "tool-results"
             outputs.mkdir(parents=True)
             (outputs / "one").write_bytes(b"long output")
-        return work
+        return rehome_sessions
 
     for _ in kill_before_each_change(reset_home, every=5):
-        work()
+        rehome_sessions()
         copies = [*config_home.project(new).glob("*.jsonl")]
         assert len(copies) == 2
         assert all((path.with_suffix("") / "tool-results" / "one").exists() for path in copies)
@@ -221,7 +221,7 @@ def noted_repository(config_home: ConfigHome, git: Any) -> Path:
 
 @pytest.fixture
 def hook_environment(monkeypatch: pytest.MonkeyPatch, config_home: ConfigHome) -> None:
-    """Set the environment of the hook to the config home."""
+    """Make the hooks in a test use the config home."""
     for name, value in config_home.environ.items():
         monkeypatch.setenv(name, value)
 

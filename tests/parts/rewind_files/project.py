@@ -109,7 +109,10 @@ class Project:
     def write_backup(
         self, name: str, content: Content, version: int = 1, mode: int = 0o644
     ) -> Record:
-        """Write a backup as the client does and return its entry; None means that no file existed."""
+        """Write a backup as the client does, and return its entry.
+
+        If ``content`` is None, the entry says that no file existed.
+        """
         if content is None:
             return backup_entry(None, version)
         self.store.mkdir(parents=True, exist_ok=True)

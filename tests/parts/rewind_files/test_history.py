@@ -112,7 +112,7 @@ INVALID_SNAPSHOTS = [
 
 @pytest.mark.parametrize("record", INVALID_SNAPSHOTS)
 def test_invalid_snapshots_are_ignored(project: Project, record: Any) -> None:
-    """A session without a valid snapshot raises ``NoFileHistory``."""
+    """Invalid snapshots are ignored. A session with only such snapshots raises ``NoFileHistory``."""
     with pytest.raises(NoFileHistory, match="no file history"):
         backup_names_of_states(project, record)
 
@@ -139,7 +139,7 @@ def test_an_invalid_backup_name_is_ignored(project: Project, name: Any) -> None:
 
 
 def test_invalid_backups_are_ignored(project: Project) -> None:
-    """A backup of a wrong type is ignored, and other files of the snapshot are read."""
+    """A backup of the wrong type is ignored, and other files of the snapshot are read."""
     found = backup_names_of_states(
         project,
         snapshot_record(
@@ -352,8 +352,8 @@ def test_states_of_another_branch_are_ignored(
 ) -> None:
     """States on a branch that does not contain the chosen prompt are ignored.
 
-    From a prompt before two branches, the states of both are used. A file's first backup has the
-    content that the file had at the prompt.
+    If two branches begin after the chosen prompt, the states of both branches are used. A file's
+    first backup has the content that the file had at the prompt.
     """
     assert {
         path

@@ -174,7 +174,7 @@ def replace_folder_by_link(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "act",
+    "change_project",
     [
         lambda project: project.write_file("sub/c", "by hand\n"),
         # The content is the same, but the time differs.
@@ -186,17 +186,17 @@ def replace_folder_by_link(project: Project) -> None:
     ],
 )
 def test_a_file_that_changed_meanwhile_is_kept(
-    project: Project, act: Callable[[Project], object]
+    project: Project, change_project: Callable[[Project], object]
 ) -> None:
     """If a file changed after the plan, no file is written, and no copies remain."""
     decided = plan_four_changes(project)
-    act(project)
+    change_project(project)
     before = project.list_files()
     with pytest.raises(WriteFailed):
         restore_files.write_files(decided, project.home.where)
     assert project.list_files() == before
     assert os.listdir(restore_files.get_copies_folder(SESSION, project.home.where)) == []
-    if act is replace_folder_by_link:
+    if change_project is replace_folder_by_link:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW_CONTENTS["sub/c"]
 
 

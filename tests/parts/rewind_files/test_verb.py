@@ -207,7 +207,7 @@ def test_an_undo_without_changes_is_reported(
     assert run(["rewind-files", SESSION, "--undo", "--yes"]) == 0
     date = os.path.basename(kept)[:10]
     assert (
-        f"Nothing to undo: every file is already as it was before the last rewind-files of {date}"
+        f"Nothing to undo: every file is already as it was before the last run of rewind-files at {date}"
         in capsys.readouterr().out
     )
 

@@ -27,7 +27,7 @@ def make_document_case(home: ConfigHome) -> TryCase:
         choice = DocumentOptions(
             form,
             must_redact=draws.flip_coin(),
-            with_thinking=draws.flip_coin(),
+            includes_thinking=draws.flip_coin(),
             record_range=what,
             max_text_characters=draws.pick((0, 7, 1_000)),
         )

@@ -164,7 +164,7 @@ def test_a_truncated_input_is_reported(
     assert (done.returncode, told in done.stderr.decode()) == (0, must_warn)
 
 
-def test_hostile_names_are_printed_without_controls(cli: Cli, tmp_path: Path) -> None:
+def test_hostile_names_are_printed_without_control_characters(cli: Cli, tmp_path: Path) -> None:
     """Control characters in the file's name and title are not printed."""
     path = tmp_path / "\x1b[31mred\x1b]0;owned\x07.jsonl"
     path.write_bytes(session_bytes([*conversation(1), custom_title("\x1b[2Jgone\u202e")]))

@@ -1,6 +1,7 @@
 """Tests of the contents that a model may choose.
 
-Such a content is large, is not recent, is not the user's, and is not the last text of a turn.
+These contents are large and not recent. They were not written by the user, and none of them is the
+last text of a turn.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ IMAGE = {
 
 
 def kinds_and_targets(home: ConfigHome, chain: Chain, **options: object) -> list[tuple[str, str]]:
-    """Return the kind and the target of each offered content of a conversation."""
+    """Return the kind and the target of each offered piece of content."""
     found = offer_of_file(write_project_session(home, chain), home, **options)  # type: ignore[arg-type]
     return [(one.piece.kind, one.target) for one in found.candidates]
 
@@ -96,7 +97,7 @@ def test_the_last_long_text_of_each_turn_stays(config_home: ConfigHome) -> None:
 def test_contents_of_recent_turns_are_not_offered(config_home: ConfigHome) -> None:
     """Contents of recent turns are not offered.
 
-    ``keep`` is the number of recent turns; if it is None, the setting applies.
+    ``keep_recent`` is the number of recent turns; if it is None, the setting applies.
     """
     chain = (
         Chain()
@@ -148,8 +149,8 @@ def test_wishes_let_the_model_judge_contents_that_match_a_rule(
     assert [one.notes for one in found.candidates] == [("the file was read again later",), ()]
 
 
-def test_an_offered_content_has_notes_on_its_outcome(config_home: ConfigHome) -> None:
-    """An offered content has notes on failures and on later calls for the same file or command."""
+def test_offered_contents_have_notes_on_their_outcome(config_home: ConfigHome) -> None:
+    """Offered contents have notes on failures and on later calls for the same file or command."""
     chain = (
         Chain().ask("go").call_with_result("t1", "Bash", LONG_OUTPUT, command="make", error=True)
     )
@@ -189,7 +190,7 @@ def test_excerpts_are_short_and_plain(config_home: ConfigHome) -> None:
 
 
 def test_malformed_calls_are_accepted(config_home: ConfigHome) -> None:
-    """Calls with a wrong type of target, without a name or without input are accepted."""
+    """Calls with a target of the wrong type, without a name or without input are accepted."""
     chain = Chain().ask("go").answer([call("t1", "", file_path=7)]).result("t1", LONG_OUTPUT)
     (one,) = offer_of_file(write_project_session(config_home, chain), config_home).candidates
     assert (one.tool, one.target, one.notes) == ("", "", ())

@@ -50,9 +50,9 @@ def warm_session(config_home: ConfigHome) -> Path:
     return write_project_session(config_home, chain)
 
 
-def module_reply(arguments: str = "--smart", **event_fields: Any) -> dict[str, Any]:
-    """Return the engine's reply to ``/trim`` with this text."""
-    event = {"session_id": SESSION, "screen": True, "args": arguments, **event_fields}
+def module_reply(arguments: str = "--smart", **more_fields: Any) -> dict[str, Any]:
+    """Return the engine's reply to ``/trim`` with ``arguments``."""
+    event = {"session_id": SESSION, "screen": True, "args": arguments, **more_fields}
     reply = answer_module("trim", event)
     json.dumps(reply)
     return reply
@@ -90,9 +90,12 @@ def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
     )
     assert [word for _, word in shown["choices"]] == ["yes", "cancel"]
     for words in (
-        "saves about", f"chosen by {OWN_MODEL_NAME}: 1, the largest:", "a build · Bash make", f"it took {USAGE_TEXT}",
+        "saves about",
+        f"chosen by {OWN_MODEL_NAME}: 1; the largest of them:",
+        "a build · Bash make",
+        f"it took {USAGE_TEXT}",
         "1 named contents that were not shown to it, 1 repeated an earlier choice",
-    ):  # fmt: skip
+    ):
         assert words in shown["ask"]
     assert list_children(warm_session) == []
     made = module_reply("yes")

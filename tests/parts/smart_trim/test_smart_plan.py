@@ -89,7 +89,7 @@ from tests.parts.smart_trim.models import (
 
 
 def session_with_outputs(home: ConfigHome) -> Path:
-    """Write a session with a file that was read twice and two other outputs, and return its path."""
+    """Write a session with two outputs of reading a file and another output, and return its path."""
     chain = (
         Chain()
         .ask("go")
@@ -226,7 +226,7 @@ def test_a_plan_still_applies_after_new_messages(config_home: ConfigHome) -> Non
         ),
         (None, SessionNotFound),
     ],
-    ids=["a content changed", "its branch was left", "it is gone"],
+    ids=["content changed", "its branch was left", "it is gone"],
 )
 def test_a_plan_is_refused_after_its_contents_changed(
     config_home: ConfigHome, change: Callable[[bytes], bytes] | None, error: type[Exception]
@@ -302,7 +302,7 @@ def check_smart_trim(
 ) -> None:
     """Check that a smart trim is complete and can be restored.
 
-    The trimmed contents may not be offered again in the child.
+    The trimmed contents must not be offered again in the child.
     """
     what = offer_of_file(path, home, rules=rules)
     planned = plan_with_model(what, model, home, folder=str(home.project()))
@@ -349,13 +349,13 @@ def test_smart_trims_of_real_sessions_are_complete(
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=generate_transcript(), seed=st.integers(0, 1_000))
-def test_smart_trims_of_generated_sessions_are_complete(data: bytes, seed: int) -> None:
+def test_smart_trims_of_generated_sessions_are_complete(session_bytes: bytes, seed: int) -> None:
     """A smart trim with random choices is complete, even if the generated session has defects."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "projects" / "-home-user-proj"
         project.mkdir(parents=True)
         path = project / f"{SESSION}.jsonl"
-        path.write_bytes(data)
+        path.write_bytes(session_bytes)
         home = ConfigHome(Path(folder), Path(folder), {"HOME": folder, "CLAUDE_CONFIG_DIR": folder})
         try:
             what = offer_of_file(path, home)
@@ -365,10 +365,10 @@ def test_smart_trims_of_generated_sessions_are_complete(data: bytes, seed: int) 
         if not any(node.is_message for node in list_kept_nodes(planned.trim_plan)):
             return
         receipt = plan.write_smart_trim(planned, home.where)
-        assert path.read_bytes() == data
+        assert path.read_bytes() == session_bytes
         assert all(check.ok for check in receipt.checks)
         assert_calls_have_results(scan_transcript(receipt.file))
-        ids = re.findall(rb'"type":"tool_use","id":"([^"]+)"', data)
+        ids = re.findall(rb'"type":"tool_use","id":"([^"]+)"', session_bytes)
         if len(ids) > len(set(ids)):
             return  # The child drops a second call with the same id, so other contents are offered for the child.
         try:
@@ -397,7 +397,7 @@ HOSTILE_DESCRIPTIONS = {
 
 
 def session_with_equal_outputs(home: ConfigHome) -> Path:
-    """Write a session with a file that was read twice and another output, and return its path."""
+    """Write a session with two equal outputs of reading a file and another output, and return its path."""
     chain = (
         Chain()
         .ask("go")
@@ -414,7 +414,7 @@ def session_with_equal_outputs(home: ConfigHome) -> Path:
 
 @pytest.mark.parametrize("text", HOSTILE_DESCRIPTIONS.values(), ids=HOSTILE_DESCRIPTIONS)
 def test_hostile_descriptions_are_harmless(config_home: ConfigHome, text: str) -> None:
-    """A hostile description gives a placeholder of one line that only names the original."""
+    """The placeholder for a hostile description is one line that names only the original."""
     what = offer_of_file(session_with_equal_outputs(config_home), config_home)
     verdicts = choices_of_model(model_with_choices(choice_row(1, text, text)), what).verdicts
     ((verdict, choice),) = match_verdicts(what, verdicts)
@@ -530,7 +530,7 @@ def test_a_plan_with_a_repeated_choice_is_refused(config_home: ConfigHome) -> No
 
 
 def test_a_plan_cannot_name_protected_contents(config_home: ConfigHome) -> None:
-    """A plan that names a prompt or a recent content is refused, even with the right digest."""
+    """A plan that names a prompt or a recent piece of content is refused, even with the right digest."""
     path = session_with_equal_outputs(config_home)
     free = choices_of_model(
         model_that_drops_everything(), offer_of_file(path, config_home)

@@ -232,7 +232,9 @@ def test_counts_survive_serialization(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("duration", "rounded_duration"), [(0.4, 0), (99.4, 99), (104, 100), (149, 150), (4_267, 4_300)]
 )
-def test_durations_are_rounded_to_two_digits(duration: float, rounded_duration: int) -> None:
+def test_durations_are_rounded_to_two_significant_digits(
+    duration: float, rounded_duration: int
+) -> None:
     """A duration below 100 ms stays exact. A longer one is rounded to two significant digits."""
     assert round_duration(duration) == rounded_duration
 

@@ -20,7 +20,10 @@ def requests_of_turns(
     first_request_tokens: int = 30_000,
     cache_seconds: int = DEFAULT_CACHE_SECONDS,
 ) -> list[ApiRequest]:
-    """Return turns of one request each, which reads the previous context from the cache."""
+    """Return the requests of turns with one request each.
+
+    Each request reads the context of the previous request from the cache.
+    """
     return [
         ApiRequest(
             f"2026-01-{1 + turn // 10:02}",
@@ -86,7 +89,7 @@ def test_a_simulated_handoff_keeps_the_base_a_digest_and_the_last_turns() -> Non
 @pytest.mark.parametrize(
     ("first_request_tokens", "max_compaction_count"), [(30_000, 12), (90_000, 7)]
 )
-def test_simulated_compactions_are_five_turns_apart(
+def test_simulated_compactions_are_at_least_five_turns_apart(
     first_request_tokens: int, max_compaction_count: int
 ) -> None:
     """Simulated compactions are at least five turns apart."""

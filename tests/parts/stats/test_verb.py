@@ -79,8 +79,8 @@ def test_stats_print_tables_that_fit_a_terminal(cli: Cli) -> None:
     assert max(map(len, text.split("\n"))) <= 100
 
 
-def used_handoff_records(parent: str, name: str, tokens: int) -> list[Record]:
-    """Return a handoff that a user continued; its first request has this number of tokens."""
+def records_of_continued_handoff(parent: str, handoff_id: str, request_tokens: int) -> list[Record]:
+    """Return a handoff that a user continued, with a first request of ``request_tokens`` tokens."""
     made = {
         "parent_session_id": parent,
         "continuation_type": "handoff",
@@ -89,9 +89,9 @@ def used_handoff_records(parent: str, name: str, tokens: int) -> list[Record]:
     }
     return [
         {"continue_metadata": made},
-        user("opening", uuid="o", session_id=name, ts=9, isCompactSummary=True),
-        user("go on", uuid="p", parent="o", session_id=name, ts=20),
-        assistant("yes", uuid="q", parent="p", session_id=name, ts=21, tokens=tokens),
+        user("opening", uuid="o", session_id=handoff_id, ts=9, isCompactSummary=True),
+        user("go on", uuid="p", parent="o", session_id=handoff_id, ts=20),
+        assistant("yes", uuid="q", parent="p", session_id=handoff_id, ts=21, tokens=request_tokens),
     ]
 
 
@@ -101,7 +101,7 @@ def test_savings_cover_only_measured_children(config_home: ConfigHome, cli: Cli)
     write_session(folder, SESSION, conversation(3))
     for number, parent in ((2, SESSION), (3, session_id(9))):
         name = session_id(number)
-        write_session(folder, name, used_handoff_records(parent, name, 410))
+        write_session(folder, name, records_of_continued_handoff(parent, name, 410))
     lines = cli("stats", "--all").stdout.decode().splitlines()
     (place,) = [place for place, line in enumerate(lines) if "MEASURED" in line]
     assert lines[place].split()[2:] == [

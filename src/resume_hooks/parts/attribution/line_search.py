@@ -116,7 +116,7 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
     # arbitrary files.
     if is_model_shell() and not _has_session_in_checkouts(path, where):
         raise UsageError(
-            f"No session worked in a folder of {shown_path}",
+            f"No session worked in a folder that contains {shown_path}",
             f"Give the path of a file in a project. {_LINE_REMEDY}",
         )
     lines, line_number = _read_file_lines(path), int(match[2])
@@ -158,14 +158,15 @@ def _read_file_lines(path: str) -> list[str]:
     shown_path = plain_line(path)
     if os.path.isdir(path):
         raise UsageError(
-            f"{shown_path} is a folder, which has no lines", "Name a file in the folder."
+            f"{shown_path} is a folder, which has no lines",
+            "Give the path of a file in the folder.",
         )
     try:
         raw = read_regular_file(path, MAX_FILE_BYTES)
     except OSError as error:
         raise UsageError(
             f"{shown_path} can't be read: {error.strerror}",
-            f"Name an existing file. {_LINE_REMEDY}",
+            f"Give the path of an existing file. {_LINE_REMEDY}",
         ) from error
     if b"\0" in raw:
         raise UsageError(f"{shown_path} is a binary file, which has no lines", _LINE_REMEDY)

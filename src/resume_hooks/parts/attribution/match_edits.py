@@ -103,7 +103,7 @@ def find_writing_edit(
 ) -> Verdict[EditRecord]:
     """Find the edit that wrote a line of the current file. ``line_number`` counts from 1.
 
-    ``edits`` may have any order.
+    ``edits`` may be in any order.
     """
     line = _build_line_context(lines, line_number - 1)
     effects = sorted(

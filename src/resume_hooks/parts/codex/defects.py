@@ -17,7 +17,11 @@ from resume_hooks.parts.codex.transcripts.lines import (
     parse_line,
     read_raw_lines,
 )
-from resume_hooks.parts.codex.transcripts.meta import REQUIRED_FIELDS, parse_rollout_name, read_meta
+from resume_hooks.parts.codex.transcripts.meta import (
+    REQUIRED_FIELD_NAMES,
+    parse_rollout_name,
+    read_meta,
+)
 from resume_hooks.parts.codex.transcripts.segments import (
     RolloutFinder,
     find_readable_segments,
@@ -83,7 +87,7 @@ def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defe
     """
     meta, name = read_meta(path), parse_rollout_name(path)
     missing_fields = []
-    for field in REQUIRED_FIELDS:
+    for field in REQUIRED_FIELD_NAMES:
         if not get_string(meta.payload, field):
             missing_fields.append(field)
     if missing_fields:

@@ -32,7 +32,11 @@ from resume_hooks.parts.codex.transcripts.lines import (
     RolloutLine,
     read_rollout_lines,
 )
-from resume_hooks.parts.codex.transcripts.meta import REQUIRED_FIELDS, parse_rollout_name, read_meta
+from resume_hooks.parts.codex.transcripts.meta import (
+    REQUIRED_FIELD_NAMES,
+    parse_rollout_name,
+    read_meta,
+)
 from resume_hooks.reading.digest import entries
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.invariants import Check
@@ -111,7 +115,7 @@ class RolloutBody(ChildBody):
             ),
             Check(
                 "the first line has the fields that every client requires",
-                all(meta.payload.get(key) for key in REQUIRED_FIELDS),
+                all(meta.payload.get(key) for key in REQUIRED_FIELD_NAMES),
             ),
             Check(
                 "it has its own id",

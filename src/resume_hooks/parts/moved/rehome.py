@@ -38,8 +38,8 @@ from resume_hooks.transcripts.provenance import read_parent
 HAS_COPY_REASON = "has a copy there already"
 
 MAX_SEARCHED_SESSIONS = 10
-"""How many sessions of each folder, newest first, are searched for the new folder's commits and
-files."""
+"""Maximum number of sessions of each folder, newest first, that are searched for the new folder's
+commits and files."""
 
 MAX_SEARCH_SECONDS = 5.0
 """Maximum number of seconds for reading sessions in the background. Sessions are read only if no

@@ -147,7 +147,7 @@ class FileVersion(NamedTuple):
     """The digest, the size and the mode of a file."""
 
     digest: str
-    size: int
+    byte_count: int
     mode: int
 
 
@@ -225,7 +225,7 @@ def plan_file_changes(
 
 
 def read_project_file(
-    root: ProjectRoot, root_descriptor: int, place: ProjectPath
+    root: ProjectRoot, root_descriptor: int, project_path: ProjectPath
 ) -> tuple[bytes | None, os.stat_result | None]:
     """Return the content and the status of a file, following no symbolic links.
 
@@ -233,9 +233,9 @@ def read_project_file(
     changed. A read-only file may be changed: as in git, replacing a file requires only the
     permission to write to its folder.
     """
-    path = os.path.join(root.real_path, place.path)
+    path = os.path.join(root.real_path, project_path.path)
     try:
-        with safe_tree.open_folder(root_descriptor, place.parts[:-1]) as folder:
+        with safe_tree.open_folder(root_descriptor, project_path.parts[:-1]) as folder:
             content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
             if state is not None and state.st_nlink > 1:
                 # A killed run may have left a temporary file that is a second name for this file.
@@ -250,14 +250,14 @@ def read_project_file(
     return (content if state else None), state
 
 
-def require_writable_folder(root_descriptor: int, place: ProjectPath) -> None:
+def require_writable_folder(root_descriptor: int, project_path: ProjectPath) -> None:
     """Raise WriteFailed if the permissions of a file's folder do not allow writing the file.
 
     If the folder does not exist, the folder in which it would be created is checked.
     """
-    if not safe_tree.is_writable_folder(root_descriptor, place.parts[:-1]):
+    if not safe_tree.is_writable_folder(root_descriptor, project_path.parts[:-1]):
         raise WriteFailed(
-            f"nothing can be written to the folder of {plain_line(place.path)}",
+            f"nothing can be written to the folder of {plain_line(project_path.path)}",
             "No file was changed. Make the folder writable.",
         )
 

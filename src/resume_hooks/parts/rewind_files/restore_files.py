@@ -216,7 +216,12 @@ def _copy_file(
 def _format_version_row(version: FileVersion | None, name: str | None) -> Record | None:
     if version is None:
         return None
-    return {"sha256": version.digest, "size": version.size, "mode": version.mode, "copy": name}
+    return {
+        "sha256": version.digest,
+        "size": version.byte_count,
+        "mode": version.mode,
+        "copy": name,
+    }
 
 
 def _parse_target(root: ProjectRoot, row: Any, run_folder: StoredContent) -> TargetFile | None:

@@ -71,14 +71,16 @@ class ProjectRoot(NamedTuple):
             return ProjectPath(path, (), reason)
         return ProjectPath(relative_path, parts)
 
-    def was_behind_link(self, place: ProjectPath, folder: str) -> bool:
+    def was_behind_link(self, project_path: ProjectPath, recorded_folder: str) -> bool:
         """Check whether a file was reached through a symbolic link when it was backed up.
 
-        ``folder`` is the file's folder at that time, without symbolic links. If ``folder`` does not
+        ``recorded_folder`` is the file's folder at that time, without symbolic links. If ``recorded_folder`` does not
         end with the folder in the file's path, there was a link.
         """
-        parent_path = "/".join(place.parts[:-1])
-        return bool(folder and parent_path) and not folder.endswith(f"/{parent_path}")
+        parent_path = "/".join(project_path.parts[:-1])
+        return bool(recorded_folder and parent_path) and not recorded_folder.endswith(
+            f"/{parent_path}"
+        )
 
 
 def _find_refusal_reason(relative_path: str, parts: tuple[str, ...]) -> str:

@@ -45,7 +45,9 @@ MAX_SUMMARY_CHARACTERS = 3_000
 MAX_MESSAGE_CHARACTERS = 200
 # Maximum number of characters in the target of a call, for example a path or a command.
 MAX_TARGET_CHARACTERS = 160
-MAX_PRECEDING_MESSAGES = 3  # Maximum number of messages that are shown before each offered content.
+MAX_PRECEDING_MESSAGES = (
+    3  # Maximum number of messages that are shown before each offered piece of content.
+)
 
 _PIECE_KIND_LABELS = {
     RESULT_PIECE: "output of",
@@ -161,7 +163,7 @@ def _shorten_text(text: str) -> str:
 
 
 def _format_contents(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Iterator[str]:
-    """Yield the text of each content, preceded by the last few messages before it."""
+    """Yield the text of each piece of content, preceded by the last few messages before the piece."""
     remaining_messages = [message for message in messages if message.speaker != EARLIER_SUMMARY]
     for candidate in offer.candidates:
         position = offer.material.chain_indexes[candidate.piece.line_number]
@@ -198,7 +200,7 @@ def _format_candidate(candidate: Candidate) -> str:
         characters = f"{piece.character_count:,} characters, "
     else:
         characters = ""
-    size = f"{characters}about {candidate.tokens:,} tokens"
+    size = f"{characters}about {candidate.token_count:,} tokens"
     heading = " · ".join(
         [
             f"#{candidate.number}",

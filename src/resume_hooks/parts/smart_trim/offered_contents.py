@@ -78,7 +78,7 @@ class Candidate(NamedTuple):
     tool: str
     target: str
     turn_number: int
-    tokens: int
+    token_count: int
     notes: tuple[str, ...]
     excerpt: str
     content_hash: str
@@ -260,7 +260,7 @@ def _build_candidates(
             tool=material.find_tool_name(piece),
             target=target,
             turn_number=material.find_turn_number(position),
-            tokens=round(trimmable.scale.tokens_of_piece(piece)),
+            token_count=round(trimmable.scale.tokens_of_piece(piece)),
             notes=tuple(note for note in (failure_note, outcome_note) if note),
             excerpt=excerpt,
             content_hash=hash_content(value),

@@ -112,7 +112,7 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
 def plan_confirmed_trim(request: Request, instructions: str) -> TrimPlan:
     """Return the plan that was shown to the user.
 
-    Raises PlanOutdated if the session has changed since.
+    Raises PlanOutdated if the session has changed since then.
     """
     offer = _build_single_call_offer(request, instructions)
     verdicts = []

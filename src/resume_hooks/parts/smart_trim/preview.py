@@ -59,7 +59,7 @@ def format_largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
             rows.append((choice.count_saved_tokens(scale), verdict, choice))
     largest_rows = sorted(rows, key=lambda row: row[0], reverse=True)[:MAX_SHOWN_CHOICES]
     return [
-        f"chosen by {model}: {len(rows):,}, the largest:",
+        f"chosen by {model}: {len(rows):,}; the largest of them:",
         *(
             format_cell(f"{saved_tokens:,.0f}  {verdict.description} · {_describe_choice(choice)}")
             for saved_tokens, verdict, choice in largest_rows

@@ -56,7 +56,7 @@ class TranscriptCounts(NamedTuple):
     session_id: str
     agent_id: str
     folder: str
-    size: int
+    byte_count: int
     exists: bool
     totals: TranscriptTotals
     program: str

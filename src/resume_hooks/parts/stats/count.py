@@ -34,7 +34,9 @@ _OUR_HOOK_COMMAND_PATTERN = re.compile(
 
 _TIMESTAMP_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
 _EVENT_NAME_PATTERN = re.compile(r"[A-Za-z]{3,40}")
-MAX_EXACT_MILLISECONDS = 100  # A duration with more milliseconds is rounded to two digits.
+MAX_EXACT_MILLISECONDS = (
+    100  # A duration with more milliseconds is rounded to two significant digits.
+)
 OUR_HOOKS, OTHER_HOOKS = "ours", "others"
 # The kinds of stretches that do not begin with a child: they begin with the session or a
 # compaction.
@@ -89,7 +91,7 @@ def count_transcript(
 def read_requests(path: str) -> list[ApiRequest]:
     """Return the requests of the session at ``path`` in order, without those of its sub-agents.
 
-    Raise SessionNotFound.
+    Raise SessionNotFound if the transcript cannot be read.
     """
     return [
         request

@@ -116,8 +116,8 @@ class FolderSize(StrictModel):
     """The size of an entry of the state folder: its number of files and its number of bytes."""
 
     name: str = declare_entry_field(lambda entry: entry.name)
-    files: int = declare_entry_field(lambda entry: entry.files)
-    size: int = declare_entry_field(lambda entry: entry.size, "bytes")
+    files: int = declare_entry_field(lambda entry: entry.file_count)
+    size: int = declare_entry_field(lambda entry: entry.byte_count, "bytes")
 
 
 declare_price_field = FieldDeclarer[threshold.Price]()

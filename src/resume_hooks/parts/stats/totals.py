@@ -228,8 +228,8 @@ class FolderSize(NamedTuple):
     """The size of an entry of the state folder: its number of files and its number of bytes."""
 
     name: str
-    files: int
-    size: int
+    file_count: int
+    byte_count: int
 
 
 def measure_state_folder(where: Where) -> list[FolderSize]:
@@ -246,7 +246,7 @@ def measure_state_folder(where: Where) -> list[FolderSize]:
     for name in names:
         sizes = list(_list_file_sizes(os.path.join(state_folder, name)))
         entries.append(FolderSize(name, len(sizes), sum(sizes)))
-    return sorted(entries, key=lambda part: -part.size)
+    return sorted(entries, key=lambda part: -part.byte_count)
 
 
 def _list_file_sizes(path: str) -> Iterator[int]:

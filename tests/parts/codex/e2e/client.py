@@ -32,7 +32,7 @@ model_provider = "mock"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
 check_for_update_on_startup = false
-{more}
+{config_text}
 [analytics]
 enabled = false
 [model_providers.mock]
@@ -62,14 +62,14 @@ def find_codex_program(version: str) -> Path:
 class CodexHome:
     """A temporary HOME with a CODEX_HOME and one trusted project folder, for one version of Codex."""
 
-    def __init__(self, root: Path, api: MockResponses, version: str, more: str = "") -> None:
-        """Make the folders under ``root``. ``more`` is text to insert at the top of ``config.toml``."""
+    def __init__(self, root: Path, api: MockResponses, version: str, config_text: str = "") -> None:
+        """Make the folders under ``root``. ``config_text`` is inserted at the top of ``config.toml``."""
         self.root, self.api, self.version = root.resolve(), api, version
         self.binary = find_codex_program(version)
         self.codex, self.cwd = self.root / ".codex", self.root / "project"
         for folder in (self.codex, self.cwd):
             folder.mkdir(parents=True)
-        text = _CONFIG_TEMPLATE.format(address=api.address, cwd=self.cwd, more=more)
+        text = _CONFIG_TEMPLATE.format(address=api.address, cwd=self.cwd, config_text=config_text)
         (self.codex / "config.toml").write_text(text, encoding="utf-8")
 
     def env(self) -> dict[str, str]:

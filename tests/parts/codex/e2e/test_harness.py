@@ -18,7 +18,7 @@ def test_a_resumed_session_sends_its_conversation(every_codex: CodexHome) -> Non
     """The request of a resumed session has the earlier call and answer, and then the new prompt."""
     client, api = every_codex, every_codex.api
 
-    def script(request: Item) -> list[Item] | None:
+    def answer_list_request(request: Item) -> list[Item] | None:
         tools = {tool.get("name") for tool in request.get("tools", [])}
         if "list" not in item_text(request["input"][-1]):
             return [message_item("that was all")]
@@ -34,7 +34,7 @@ def test_a_resumed_session_sends_its_conversation(every_codex: CodexHome) -> Non
             },
         ]
 
-    api.script = script
+    api.script = answer_list_request
     done = client.run("exec", "--skip-git-repo-check", "list something")
     assert done.returncode == 0, done.stderr
     (rollout,) = client.rollouts()

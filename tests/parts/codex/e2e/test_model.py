@@ -111,10 +111,10 @@ def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
         [message_item(json.dumps(SUMMARY_ANSWER))],
     ]
 
-    def script(_request: dict[str, Any]) -> list[Item]:
+    def take_next_answer(_request: dict[str, Any]) -> list[Item]:
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
-    api.script = script
+    api.script = take_next_answer
     before = client.rollouts()
     data = run_verb_for_data("rollover")
     assert data["summary"]["failure"] is None, data

@@ -51,7 +51,7 @@ def update_plugin(client: CodexHome, clone: Path) -> None:
 
 
 def hashes_of_files(folder: Path) -> dict[str, str]:
-    """Return a hash of every file below a folder, without Python's caches."""
+    """Return a hash of every file below a folder, except Python's cache files."""
     files = (
         path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
     )

@@ -422,7 +422,7 @@ def _is_users_own_message(message: Line) -> bool:
     )
 
 
-def _reference_items(lines: list[Line]) -> list[Line]:
+def _compute_reference_items(lines: list[Line]) -> list[Line]:
     history: list[Line] = []
     for one in lines:
         kind, payload = one["type"], one.get("payload") or {}
@@ -450,14 +450,14 @@ def _read_lines(path: Path) -> list[Line]:
 
 @every_rollout
 def test_the_history_has_the_items_of_the_reference_reader(rollout: Path) -> None:
-    """The history of each real rollout has the same items as the simple reference reader returns.
+    """The history of each real rollout has the same items that the simple reference reader returns.
 
     Each item has a unique id. The history's token count is the last one in the rollout.
     """
     lines = _read_lines(rollout)
     history = _read_history(rollout)
     if all("replacement_history" in one["payload"] for one in lines if one["type"] == "compacted"):
-        assert [one.payload for one in history.items] == _reference_items(lines)
+        assert [one.payload for one in history.items] == _compute_reference_items(lines)
     assert len({one.uuid for one in history.items}) == len(history.items)
     assert [one.uuid for one in _read_history(rollout).items] == [one.uuid for one in history.items]
     infos = [
@@ -600,7 +600,7 @@ def test_rolled_back_turns_are_removed(tmp_path: Path) -> None:
 def test_compressed_rollouts_need_the_optional_package(tmp_path: Path) -> None:
     """If ``zstandard`` is installed, a compressed rollout has the same lines as a plain rollout.
 
-    Without the package, reading a compressed rollout raises an error that says so.
+    Without the package, reading a compressed rollout raises SessionNotFound.
     """
     plain = write_rollout(tmp_path, [meta_line(), message_line("user", "one")])
     packed = plain.with_suffix(".jsonl.zst")

@@ -47,14 +47,14 @@ def move_project(home: ClientHome) -> Path:
 
 
 def fork_into_current_folder(
-    parent: Path, home: ClientHome, cut: CutSelector | None = None, *, rehomed: bool = True
+    parent: Path, home: ClientHome, cut: CutSelector | None = None, *, is_rehomed: bool = True
 ) -> Receipt:
     """Fork the session into the folder in which the client starts now.
 
-    If ``rehomed`` is false, the fork stays in the folder that the session names.
+    If ``is_rehomed`` is false, the fork stays in the folder that the session names.
     """
     environ = client_environ(home)
-    where = str(home.cwd) if rehomed else None
+    where = str(home.cwd) if is_rehomed else None
     return write_child(
         fork.plan_fork(locate.session_file(str(parent)), Where(environ), cut=cut, home=where),
         Where(environ),

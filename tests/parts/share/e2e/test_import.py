@@ -44,7 +44,7 @@ SAMPLE_TRANSCRIPTS = (
 
 @pytest.fixture(autouse=True)
 def client_home(home: ClientHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make imports of the tests go to the client's own home."""
+    """Make the imports in the tests write to the client's own home."""
     monkeypatch.setenv("HOME", str(home.root))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.config))
 

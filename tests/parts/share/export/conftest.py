@@ -165,7 +165,7 @@ def document_of_session(
     fields = {
         "format": format_name,
         "must_redact": True,
-        "with_thinking": True,
+        "includes_thinking": True,
         "record_range": CONVERSATION,
         "max_text_characters": 100_000,
         **options,

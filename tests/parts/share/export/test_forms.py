@@ -106,7 +106,7 @@ def test_a_document_contains_the_whole_session(
     assert "> Fix it, &lt;b>please&lt;/b>" in text
     assert "```diff\n-a\n-wait=False\n+a\n+wait=True\n```" in text
     assert text.count("<details>") == text.count("</details>") > 5
-    bare = export_text(session_of_every_kind, MARKDOWN, with_thinking=False)
+    bare = export_text(session_of_every_kind, MARKDOWN, includes_thinking=False)
     assert "perhaps the pool" not in bare
     assert "Find out" in bare
 

@@ -100,7 +100,7 @@ def test_a_long_text_is_shortened_with_a_notice() -> None:
     """A long text is cut, and a notice states the number of missing characters."""
     found = make_redactor(10)
     assert found.redact_and_cut_text("0123456789") == "0123456789"
-    assert found.redact_and_cut_text("0123456789abc") == "0123456789\n[cut: 3 characters more]"
+    assert found.redact_and_cut_text("0123456789abc") == "0123456789\n[cut: 3 more characters]"
     assert found.cut_text_count == 1
 
 

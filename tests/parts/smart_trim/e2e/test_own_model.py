@@ -1,6 +1,6 @@
 """Tests of ``/trim --smart`` in a client whose prompt cache is warm.
 
-The session's own model chooses the contents in a request that follows the last one.
+The session's own model chooses the contents in an extra request after the session's last request.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def choose_odd_numbers(request: Request) -> Any:
 
 
 def has_requests(tui: Tui, count: int) -> bool:
-    """Check whether this number of requests arrives."""
+    """Wait until there are ``count`` requests, and return whether they arrived in time."""
     return wait_until(lambda: len(tui.api.main_requests()) == count)
 
 

@@ -51,7 +51,7 @@ def run_smart_trim(
 
 
 def choose_odd_numbers(request: Request) -> Any:
-    """Return the API's answer with a call of the client's answer tool for each shown odd number."""
+    """Return an answer of the API that chooses each shown odd number with the client's answer tool."""
     numbers = [int(number) for number in NUMBER_PATTERN.findall(last_user_text(request))]
     if not numbers:
         return None  # After the choices, old clients send another request, which has the tool's result.
@@ -64,7 +64,7 @@ def choose_odd_numbers(request: Request) -> Any:
 
 
 def contents_by_call(request: Request, kind: str, key: str, content: str) -> dict[str, str]:
-    """Return the content of each block of a kind in a request, by the call's id."""
+    """Return the content of each block of the type ``kind`` in a request, by the id of the block's call."""
     rows = [
         block
         for m in request["messages"]

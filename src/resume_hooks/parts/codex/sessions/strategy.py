@@ -121,9 +121,10 @@ class Codex:
 
     @contextlib.contextmanager
     def open_temporary_path(self, path: str) -> Iterator[str]:
-        """Yield the path of a thread's copy. If the copy did not exist before, remove it after the block.
+        """Yield the path of a thread's copy.
 
-        A command that reads every thread would otherwise leave a copy of each thread on the disk.
+        If the copy did not exist before, it is removed after the ``with`` block. A command that
+        reads every thread would otherwise leave a copy of each thread on the disk.
         """
         copy_existed = os.path.lexists(
             self._copies.build_copy_path(read_thread_cwd(path), _parse_thread_id(path))

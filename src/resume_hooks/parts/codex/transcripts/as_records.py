@@ -15,7 +15,11 @@ from typing import NamedTuple
 
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.goal import GoalTracker, parse_goal_text_and_status
-from resume_hooks.parts.codex.transcripts.history import ORIGINAL_ID_KEY, ItemIds, apply_compaction
+from resume_hooks.parts.codex.transcripts.history import (
+    ORIGINAL_ID_KEY,
+    ItemIdAssigner,
+    apply_compaction,
+)
 from resume_hooks.parts.codex.transcripts.lines import (
     COMPACTION_LINE,
     EVENT_LINE,
@@ -89,7 +93,7 @@ class RecordConverter:
         self._usage: Record = {}  # A token count that was written before its response.
         self._has_answer = False
         self._thread_id = thread_id
-        self._ids = ItemIds()
+        self._ids = ItemIdAssigner()
         self._parent: str | None = None
         # For each turn, the id of the record before it and the turn's prompt.
         self._turns: list[tuple[str | None, Record | None]] = []
@@ -589,7 +593,8 @@ command, or a command could not run."""
 
 # The beginning of an output in which a script printed a command's whole result.
 _COMMAND_RESULT_PREFIX = '{"chunk_id":'
-# How many characters at the beginning and at the end of an output are searched for the exit code.
+# Number of characters at the beginning and at the end of an output that are searched for the exit
+# code.
 EXIT_CODE_SEARCH_CHARACTERS = 400
 
 

@@ -52,7 +52,7 @@ class Item(NamedTuple):
     part_index: int = -1
 
 
-class ItemIds:
+class ItemIdAssigner:
     """Assigns ids to the items of a thread in the order of their lines.
 
     Each id depends on the previous id and on the content of the item. The first id depends on the
@@ -104,7 +104,7 @@ class ThreadHistory:
         self.window = 0
         self._client_count = 0
         self._own_file = own_file
-        self._ids = ItemIds()
+        self._ids = ItemIdAssigner()
 
     def add_line(self, line: RolloutLine) -> None:
         """Process the next line of the thread."""

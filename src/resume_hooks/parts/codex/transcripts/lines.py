@@ -144,7 +144,7 @@ def parse_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> Rol
 
 @contextlib.contextmanager
 def open_rollout(path: str, buffer_bytes: int = -1) -> Iterator[BinaryIO]:
-    """Open a rollout, which is decompressed if necessary, and close it at the end of the block.
+    """Open a rollout, decompress it if necessary, and close it after the ``with`` block.
 
     ``buffer_bytes`` is the size of the read buffer. Raise SessionNotFound if the file cannot be
     opened.

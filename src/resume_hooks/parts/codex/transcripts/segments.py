@@ -102,10 +102,10 @@ def read_segment_lines(segment: ThreadSegment) -> Iterator[RolloutLine]:
         yield line
 
 
-def _is_past_end(line: RolloutLine, end: HistoryBase) -> bool:
-    if end.end_ordinal is not None and line.ordinal is not None:
-        return line.ordinal >= end.end_ordinal
-    return bool(end.end_offset) and line.offset >= end.end_offset
+def _is_past_end(line: RolloutLine, base: HistoryBase) -> bool:
+    if base.end_ordinal is not None and line.ordinal is not None:
+        return line.ordinal >= base.end_ordinal
+    return bool(base.end_offset) and line.offset >= base.end_offset
 
 
 def _check_file_length(path: str, base: HistoryBase) -> None:

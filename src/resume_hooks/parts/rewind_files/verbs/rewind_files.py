@@ -211,7 +211,7 @@ def _format_no_changes(request: _RequestedRewind) -> str:
         return f"Nothing was written: {count} can't be put back, and no other file differs."
     if files_plan.undone_run_time:
         last = plain_line(files_plan.undone_run_time)
-        return f"Nothing to undo: every file is already as it was before the last rewind-files of {last}."
+        return f"Nothing to undo: every file is already as it was before the last run of rewind-files at {last}."
     return "Nothing to do: no file differs."
 
 
@@ -223,7 +223,7 @@ def _format_plan(request: _RequestedRewind) -> str:
 
 def _format_plan_header(request: _RequestedRewind) -> str:
     files_plan = request.files_plan
-    last = f"as before the last rewind-files of {plain_line(files_plan.undone_run_time)}"
+    last = f"as before the last run of rewind-files at {plain_line(files_plan.undone_run_time)}"
     if request.prompt_state:
         target_text = f"as at {describe_prompt(request.prompt_state.prompt)}"
     else:

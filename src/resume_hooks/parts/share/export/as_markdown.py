@@ -56,7 +56,7 @@ def _format_part(part: Part) -> str:
                 f"| {name} | {escape_markdown(value)} |" for name, value in part.header_rows
             )
             rows = (
-                f"{turn.number}. [{escape_markdown(collapse_line(turn.first_words, 80))}](#t{turn.number})"
+                f"{turn.turn_number}. [{escape_markdown(collapse_line(turn.first_words, 80))}](#t{turn.turn_number})"
                 for turn in part.turns
             )
             table = (
@@ -68,7 +68,7 @@ def _format_part(part: Part) -> str:
         case parts.TurnHeader():
             fact_rows = escape_markdown(" · ".join(part.header_phrases))
             first_words = escape_markdown(collapse_line(part.first_words, 80))
-            return f'## <a id="t{part.number}"></a>Turn {part.number}: {first_words}\n\n{fact_rows}'
+            return f'## <a id="t{part.turn_number}"></a>Turn {part.turn_number}: {first_words}\n\n{fact_rows}'
         case parts.TextPart():
             return _format_text(part)
         case parts.ThinkingPart():

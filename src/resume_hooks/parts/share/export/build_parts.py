@@ -66,12 +66,12 @@ _CLIENT_TAG_PATTERN = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
 class PartBuilder:
     """Builds the parts of conversations. Each sub-agent appears only once in the document.
 
-    If ``with_thinking`` is true, the parts include the model's thinking.
+    If ``includes_thinking`` is true, the parts include the model's thinking.
     """
 
-    def __init__(self, redactor: ExportRedactor, *, with_thinking: bool) -> None:
+    def __init__(self, redactor: ExportRedactor, *, includes_thinking: bool) -> None:
         self.redactor = redactor
-        self.with_thinking = with_thinking
+        self.includes_thinking = includes_thinking
         self.picture_count = 0
         self._agents: set[str] = set()
 
@@ -79,7 +79,7 @@ class PartBuilder:
         """Return the header of the turn whose prompt is in line ``line_number``."""
         turn = conversation.turns_by_line[line_number]
         return TurnHeader(
-            number=turn.number,
+            turn_number=turn.number,
             time=clock.normalize_timestamp(turn.timestamp),
             first_words=self.redactor.redact_line(turn.first_words),
             state=conversation.states_by_line[line_number],
@@ -205,7 +205,7 @@ class _ConversationBuilder:
                     yield self._build_text_part(ASSISTANT, get_string(block, "text"), record)
             elif kind in records.THINKING_TYPES:
                 thinking = get_string(block, "thinking").strip()
-                if thinking and self._builder.with_thinking:
+                if thinking and self._builder.includes_thinking:
                     yield ThinkingPart(self._redactor.redact_and_cut_text(thinking))
             else:
                 yield from self._build_note_parts(kind or "block", render_block_text(block))

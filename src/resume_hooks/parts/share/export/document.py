@@ -46,7 +46,7 @@ class DocumentOptions(NamedTuple):
 
     format: str
     must_redact: bool
-    with_thinking: bool
+    includes_thinking: bool
     record_range: str
     max_text_characters: int
 
@@ -77,7 +77,9 @@ class Document:
         self._export_redactor = ExportRedactor(
             where, self.folders, self.redactor, max_characters=options.max_text_characters
         )
-        self._builder = PartBuilder(self._export_redactor, with_thinking=options.with_thinking)
+        self._builder = PartBuilder(
+            self._export_redactor, includes_thinking=options.includes_thinking
+        )
         self._session_parts: list[tuple[SessionPart, ExportConversation]] = []
         lineage_finder, known_ids = LineageFinder(where), set[str]()
         inputs = (
@@ -114,7 +116,7 @@ class Document:
             parent=shorten_name(parent.session_id) if parent else "",
             context_tokens=conversation.context_tokens,
             models=tuple(shorten_name(model) for model in conversation.models[:MAX_MODELS]),
-            versions=shorten_name(ends.version),
+            client_version=shorten_name(ends.version),
             turns=tuple(
                 self._builder.build_turn_header(conversation, node.line_number)
                 for node in conversation.nodes
@@ -145,7 +147,7 @@ class Document:
         return self._builder.picture_count
 
     @property
-    def cut_count(self) -> int:
+    def cut_text_count(self) -> int:
         """The number of texts that were too long and were therefore cut. Each of them ends with a notice."""
         return self._export_redactor.cut_text_count
 
@@ -185,7 +187,7 @@ class Document:
             end = EndPart(
                 self.removed_secrets, self.picture_count if self.options.format == HTML else 0, 0
             )
-        yield end._replace(cut_text_count=self.cut_count)
+        yield end._replace(cut_text_count=self.cut_text_count)
 
 
 def format_file_name(title: str, session_id: str, format_name: str) -> str:

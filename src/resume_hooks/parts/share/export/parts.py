@@ -33,7 +33,7 @@ class TurnHeader(NamedTuple):
     a tool to the number of its calls.
     """
 
-    number: int
+    turn_number: int
     time: str
     first_words: str
     state: str
@@ -75,7 +75,7 @@ class SessionPart(NamedTuple):
     parent: str
     context_tokens: int
     models: tuple[str, ...]
-    versions: str
+    client_version: str
     turns: tuple[TurnHeader, ...]
     repeated_record_count: int
     damaged_line_count: int
@@ -91,7 +91,7 @@ class SessionPart(NamedTuple):
             ("Turns", f"{len(self.turns):,}"),
             ("Context", format_count(self.context_tokens, "token") if self.context_tokens else ""),
             ("Models", ", ".join(self.models)),
-            ("Client", self.versions),
+            ("Client", self.client_version),
             ("Came from", f"{self.kind} of {self.parent}" if self.parent else ""),
             (
                 "Taken over",

@@ -16,8 +16,8 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.transcripts.records import Record
 
 LOOKAHEAD_CHARACTERS = 16_384
-"""How many characters after a cut are also searched for secrets. No private key is longer than
-this."""
+"""Number of characters after a cut that are also searched for secrets. No private key is longer
+than this."""
 
 # The maximum depth at which nested values in a tool's input keep their structure. A deeper value is
 # shown as text.
@@ -67,7 +67,7 @@ class ExportRedactor:
         if end_position >= len(clean_text):
             return clean_text
         self.cut_text_count += 1
-        return f"{clean_text[: max(end_position, 0)]}\n[cut: {text_length - max(end_position, 0):,} characters more]"
+        return f"{clean_text[: max(end_position, 0)]}\n[cut: {text_length - max(end_position, 0):,} more characters]"
 
     def redact_line(self, text: str) -> str:
         """Return a short text, such as a title, without secrets. The secrets are not counted.

@@ -35,7 +35,7 @@ from resume_hooks.storage.staging import CHUNK_BYTES, StagedFile, stage_chunks
 PAGE_OPTIONS = DocumentOptions(
     HTML,
     must_redact=True,
-    with_thinking=True,
+    includes_thinking=True,
     record_range=CONVERSATION,
     max_text_characters=MAX_TEXT_CHARACTERS,
 )
@@ -90,7 +90,7 @@ class PackedBundle(NamedTuple):
 
 @contextlib.contextmanager
 def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
-    """Pack the sessions of a document into a temporary file. It is closed when the context ends.
+    """Yield a file with the packed sessions of a document, and close it after the ``with`` block.
 
     The file has no name, so a crash leaves no file behind. Raise SessionNotFound if a session
     cannot be read, and WriteFailed if the file cannot be written.

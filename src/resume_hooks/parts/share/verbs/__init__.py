@@ -37,7 +37,7 @@ class ExportOptions(
     form: str | None = option(
         "--format",
         type=click.Choice(DOCUMENT_FORMATS),
-        help="By default from -o's file extension, else html.",
+        help="The format; by default that of -o's file extension, or else html.",
     )
     output: str | None = option(
         "-o",

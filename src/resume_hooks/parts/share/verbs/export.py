@@ -143,7 +143,7 @@ def build_receipt(
         "turns": document.turns,
         "redacted": document.removed_secrets,
         "images": document.picture_count,
-        "cut": document.cut_count,
+        "cut": document.cut_text_count,
     }
 
 

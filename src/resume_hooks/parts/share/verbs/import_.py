@@ -82,8 +82,8 @@ def import_transcript(options: ImportOptions) -> None:
 def import_file(source: str, home: str) -> tuple[Receipt, str]:
     """Import a file into the folder ``home``. Return the receipt, and the text that describes the result.
 
-    This function answers ``questions.import_file``. The receipt for a bundle describes its last
-    session.
+    The core calls this function to answer ``questions.import_file``. The receipt for a bundle
+    describes its last session.
     """
     spec, caller = ImportSpec(canonical_path(home)), Caller(Where())
     with _open_source(source, MAX_IMPORT_BYTES) as import_source:

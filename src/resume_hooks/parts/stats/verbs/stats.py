@@ -212,11 +212,11 @@ def _format_state_folder(state: Sequence[FolderSize]) -> str:
     """Return the size of the state folder and of the largest folders in it, or ``""`` if it is empty."""
     if not state:
         return ""
-    total = format_bytes(sum(part.size for part in state))
+    total = format_bytes(sum(part.byte_count for part in state))
     sizes = []
     for part in state[:MAX_SHOWN_FOLDERS]:
-        if part.size:
-            sizes.append(f"{plain_line(part.name)} {format_bytes(part.size)}")
+        if part.byte_count:
+            sizes.append(f"{plain_line(part.name)} {format_bytes(part.byte_count)}")
     if sizes:
         return f"Size of the plugin's folder: {total} ({', '.join(sizes)})"
     return f"Size of the plugin's folder: {total}"

@@ -174,7 +174,7 @@ def _build_turn_list(session_heads: list[SessionPart]) -> Html:
         for turn in head.turns:
             link = build_element(
                 "a",
-                build_element("span", f"{turn.number}", class_="number"),
+                build_element("span", f"{turn.turn_number}", class_="number"),
                 turn.first_words or "\N{EM DASH}",
                 href=f"#{_format_turn_anchor(index, turn)}",
                 dir="auto",
@@ -198,8 +198,8 @@ def _build_turn_list(session_heads: list[SessionPart]) -> Html:
 def _format_turn_anchor(session_index: int, turn: TurnHeader) -> str:
     """Return the HTML id of a turn, for example ``t3``, or ``s2t3`` in the second session."""
     if session_index:
-        return f"s{session_index + 1}t{turn.number}"
-    return f"t{turn.number}"
+        return f"s{session_index + 1}t{turn.turn_number}"
+    return f"t{turn.turn_number}"
 
 
 def _build_document_markup(document: Iterable[Part], *, is_unfolded: bool) -> Iterator[str]:
@@ -250,10 +250,10 @@ def _build_turn_markup(turn: TurnHeader, anchor: str, *, is_unfolded: bool) -> H
         "summary",
         build_element(
             "a",
-            f"{turn.number}",
+            f"{turn.turn_number}",
             href=f"#{anchor}",
             class_="number",
-            title=f"Link to Turn {turn.number}",
+            title=f"Link to Turn {turn.turn_number}",
         ),
         build_element(
             "span",

@@ -89,7 +89,7 @@ _ALLOWED_LINK_PATTERN = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.I
 
 
 def build_code_markup(text: str, language: str = "", description: str = "") -> Html:
-    """Return a box with code. ``language`` may be any text, because it can be the language of a fence."""
+    """Return a box with code. ``language`` may be any text, because it may come from a Markdown fence."""
     coloured_code = _colour_code(text, LEXERS_BY_LANGUAGE.get(language.strip().lower(), ""))
     return build_element(
         "div",
