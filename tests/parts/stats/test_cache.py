@@ -64,8 +64,8 @@ def test_deleted_sessions_still_count(config_home: ConfigHome) -> None:
     before = statistics_of_all_projects(gather_counts(config_home.where))
     os.unlink(path)
     after = statistics_of_all_projects(gather_counts(config_home.where))
-    assert (after.months, after.session_count, after.deleted_count) == (before.months, 1, 1)
-    assert before.deleted_count == 0
+    assert (after.months, after.session_count, after.deleted_session_count) == (before.months, 1, 1)
+    assert before.deleted_session_count == 0
 
 
 def test_counts_of_an_older_version_are_renewed(config_home: ConfigHome) -> None:
@@ -159,7 +159,12 @@ def test_the_saving_of_a_child_is_measured(config_home: ConfigHome) -> None:
     ]
     write_session(project, OTHER_ID, [*fresh_child_records("handoff", SESSION, 4), *own])
     (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
-    assert (saving.kind, saving.made_count, saving.continued_count, saving.measured_count) == (
+    assert (
+        saving.kind,
+        saving.child_count,
+        saving.continued_child_count,
+        saving.measured_child_count,
+    ) == (
         "handoff",
         1,
         1,
@@ -174,9 +179,9 @@ def test_an_unused_child_has_no_saving(config_home: ConfigHome) -> None:
     write_session(config_home.project(), OTHER_ID, fresh_child_records("handoff", SESSION, 9))
     (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
     assert (
-        saving.made_count,
-        saving.continued_count,
-        saving.measured_count,
+        saving.child_count,
+        saving.continued_child_count,
+        saving.measured_child_count,
         saving.saved_tokens,
     ) == (1, 0, 0, 0)
     write_session(
@@ -186,9 +191,9 @@ def test_an_unused_child_has_no_saving(config_home: ConfigHome) -> None:
     )
     (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
     assert (
-        saving.made_count,
-        saving.continued_count,
-        saving.measured_count,
+        saving.child_count,
+        saving.continued_child_count,
+        saving.measured_child_count,
         saving.saved_tokens,
     ) == (2, 1, 0, 0)
 
@@ -344,5 +349,5 @@ def test_a_session_opened_by_clear_counts_as_handoff(config_home: ConfigHome) ->
     ]
     write_session(project, OTHER_ID, [{**row, "sessionId": OTHER_ID} for row in own])
     (row,) = statistics_of_all_projects(gather_counts(where)).savings
-    assert (row.kind, row.made_count, row.continued_count) == ("handoff", 1, 1)
+    assert (row.kind, row.child_count, row.continued_child_count) == ("handoff", 1, 1)
     assert row.saved_tokens == pytest.approx(60_000, abs=100)

@@ -43,7 +43,7 @@ from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record
 
-_PARENT_LINK_FIELDS = frozenset(
+_PARENT_LINK_FIELD_NAMES = frozenset(
     {"history_mode", "history_base", "forked_from_ordinal_exclusive", "parent_thread_id"}
 )
 """The fields that refer to other files in the first line of a rollout. A child does not have these
@@ -280,7 +280,7 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
     """
     payload = {}
     for key, value in meta.items():
-        if key not in _PARENT_LINK_FIELDS:
+        if key not in _PARENT_LINK_FIELD_NAMES:
             payload[key] = value
     payload |= {"id": child.session_id, "timestamp": child.attributes.created_at, "source": "cli"}
     if "session_id" in payload:

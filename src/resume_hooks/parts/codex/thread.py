@@ -102,7 +102,7 @@ class CodexThread:
 
     ``child_records`` are the lines that these items have in a child, and ``meta`` is the payload of
     the session's first line. ``environment_lines`` describe the environment to the model.
-    ``has_goal`` is true if the session has a goal that is not complete. ``line_numbers`` maps the
+    ``has_goal`` is true if the session has a goal that is not complete. ``line_numbers_by_id`` maps the
     id of an item to the line number by which references name the item.
     """
 
@@ -113,7 +113,7 @@ class CodexThread:
     environment_lines: tuple[RolloutLine, ...]
     context: ContextSize
     has_goal: bool
-    line_numbers: Mapping[str, int] = field(default_factory=dict)
+    line_numbers_by_id: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def scale(self) -> TokenScale:
@@ -185,10 +185,10 @@ class CodexThread:
         """
         session_id = str(self.meta.get("id"))
         uuids = {index: item.uuid for index, item in enumerate(self.items)}
-        file, line_numbers = self.session.original_path, self.line_numbers
+        file, line_numbers_by_id = self.session.original_path, self.line_numbers_by_id
         origins = {}
         for index, uuid in uuids.items():
-            origins[index] = Origin(session_id, file, uuid, line_numbers.get(uuid, 0))
+            origins[index] = Origin(session_id, file, uuid, line_numbers_by_id.get(uuid, 0))
         return RecordOrigins(
             session_id, file, origins | self.trimmed_origins, uuids, lambda _: True
         )

@@ -261,7 +261,7 @@ class CodexWriter:
         line_numbers = {}
         for node in scan_transcript(self._update_transcript_copy(session)).nodes:
             line_numbers[node.uuid] = node.line_number
-        return replace(self._read_thread(session), line_numbers=line_numbers)
+        return replace(self._read_thread(session), line_numbers_by_id=line_numbers)
 
     def plan_untrim(
         self,

@@ -104,7 +104,7 @@ class _ReadingProgress(NamedTuple):
     inode: int
     end_offset: int
     checksum: int
-    sessions: dict[str, SessionPrompts]
+    prompts_by_session: dict[str, SessionPrompts]
 
 
 def read_history(note_path: str, where: Where) -> HistoryContent:

@@ -47,12 +47,12 @@ class SavingSummary(StrictModel):
 
     month: str = declare_saving_field(lambda saving: saving.month)
     kind: str = declare_saving_field(lambda saving: saving.kind)
-    made: int = declare_saving_field(lambda saving: saving.made_count)
+    made: int = declare_saving_field(lambda saving: saving.child_count)
     used: int = declare_saving_field(
-        lambda saving: saving.continued_count, "the number of children that were continued"
+        lambda saving: saving.continued_child_count, "the number of children that were continued"
     )
     measured: int = declare_saving_field(
-        lambda saving: saving.measured_count,
+        lambda saving: saving.measured_child_count,
         "the number of children of which both sizes are known; the sums cover only these",
     )
     before: int = declare_saving_field(

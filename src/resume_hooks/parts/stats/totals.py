@@ -36,17 +36,17 @@ class MonthSummary(NamedTuple):
 class SavingSummary(NamedTuple):
     """Totals of the children of one kind that were created in one month.
 
-    ``made_count`` is the number of these children, and ``continued_count`` the number of those that
-    were continued. For ``measured_count`` of them, two sizes are known: the size of the parent when
+    ``child_count`` is the number of these children, and ``continued_child_count`` the number of those that
+    were continued. For ``measured_child_count`` of them, two sizes are known: the size of the parent when
     its user made the child, and the size of the child's first request. ``tokens_before`` and
     ``tokens_after`` are the sums of these sizes.
     """
 
     month: str
     kind: str
-    made_count: int
-    continued_count: int
-    measured_count: int
+    child_count: int
+    continued_child_count: int
+    measured_child_count: int
     tokens_before: int
     tokens_after: int
 
@@ -92,13 +92,13 @@ class StretchSummary(NamedTuple):
 class Statistics(NamedTuple):
     """All statistics.
 
-    ``session_count`` is the number of sessions since the first day, and ``deleted_count`` the
+    ``session_count`` is the number of sessions since the first day, and ``deleted_session_count`` the
     number of these sessions that were deleted. ``subagent_count`` is the number of sub-agents'
     transcripts.
     """
 
     session_count: int
-    deleted_count: int
+    deleted_session_count: int
     subagent_count: int
     months: list[MonthSummary]
     savings: list[SavingSummary]
@@ -115,7 +115,7 @@ def make_statistics(transcripts: list[TranscriptCounts], first_day: str) -> Stat
         session_count=len(
             {transcript.session_id for transcript in active_transcripts if not transcript.agent_id}
         ),
-        deleted_count=len(
+        deleted_session_count=len(
             {
                 transcript.session_id
                 for transcript in active_transcripts
@@ -168,9 +168,9 @@ def _sum_savings(transcripts: list[TranscriptCounts], first_day: str) -> list[Sa
         row = rows.get(key, SavingSummary(*key, 0, 0, 0, 0, 0))
         is_measured = bool(child.parent_tokens and child.first_request_tokens)
         rows[key] = row._replace(
-            made_count=row.made_count + 1,
-            continued_count=row.continued_count + bool(child.first_request_tokens),
-            measured_count=row.measured_count + is_measured,
+            child_count=row.child_count + 1,
+            continued_child_count=row.continued_child_count + bool(child.first_request_tokens),
+            measured_child_count=row.measured_child_count + is_measured,
             tokens_before=row.tokens_before + child.parent_tokens * is_measured,
             tokens_after=row.tokens_after + child.first_request_tokens * is_measured,
         )

@@ -13,14 +13,16 @@ from tests.e2e.harness.loopback import LoopbackHandler, LoopbackServer
 Item = dict[str, Any]
 Script = Callable[[dict[str, Any]], list[Item] | None]
 
-_CLIENT_FIELDS = ("id", "metadata", "status", "internal_chat_message_metadata_passthrough")
+_CLIENT_FIELD_NAMES = ("id", "metadata", "status", "internal_chat_message_metadata_passthrough")
 """Fields that Codex adds to an item and does not show to the model."""
 
 
 def strip_hidden_fields(item: Item) -> Item:
     """Return an item as the model sees it."""
     return {
-        key: value for key, value in item.items() if key not in _CLIENT_FIELDS and value is not None
+        key: value
+        for key, value in item.items()
+        if key not in _CLIENT_FIELD_NAMES and value is not None
     }
 
 

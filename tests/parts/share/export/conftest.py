@@ -61,7 +61,7 @@ IMAGE: Record = {
     "source": {"type": "base64", "media_type": "image/png", "data": PNG_BASE64},
 }
 
-ANSWER = """The pool closes **before** the upload ends:
+ANSWER_TEXT = """The pool closes **before** the upload ends:
 
 | step | ms |
 |---|---:|
@@ -110,7 +110,7 @@ def records_of_every_kind() -> list[Record]:
             assistant([{"type": "thinking", "thinking": "perhaps the pool", "signature": "x"}], uuid="", ts=1),
             assistant([call("c1", "Bash", command="pytest -k upload", description="Run the tests")], uuid="", ts=2),
             tool_result("c1", "1 failed\n\x1b[31mred\x1b[0m", uuid="", parent=None, ts=3, toolUseResult={}),
-            assistant(ANSWER, uuid="", ts=4, tokens=1_500),
+            assistant(ANSWER_TEXT, uuid="", ts=4, tokens=1_500),
             boundary(uuid="", ts=5),
             summary("So far: the pool is closed early.", uuid="", parent=None, ts=6),
             user([{"type": "text", "text": "Fix it, <b>please</b>"}, IMAGE], uuid="", ts=7),

@@ -32,7 +32,7 @@ class Rollout(NamedTuple):
 
     path: str
     name: RolloutName
-    status: os.stat_result
+    file_status: os.stat_result
 
 
 class Rollouts:

@@ -336,7 +336,7 @@ def _read_project_name(path: str) -> str:
 
 
 def _build_session_file(rollout: Rollout) -> SessionFile:
-    status = rollout.status
+    status = rollout.file_status
     return SessionFile(
         rollout.name.thread_id, rollout.path, status.st_mtime, status.st_size, AGENT_NAME
     )

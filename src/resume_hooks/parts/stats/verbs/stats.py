@@ -69,7 +69,7 @@ def print_stats(options: StatsOptions) -> None:
         "since": day,
         "read": all_counts.newly_read_transcript_count,
         "sessions": statistics.session_count,
-        "gone": statistics.deleted_count,
+        "gone": statistics.deleted_session_count,
         "agents": statistics.subagent_count,
         "months": statistics.months,
         "savings": statistics.savings,
@@ -173,8 +173,10 @@ def _format_months(statistics: Statistics) -> str:
 def _format_savings(statistics: Statistics) -> str:
     cells = []
     for row in statistics.savings:
-        counts = _format_numbers(row.made_count, row.continued_count, row.measured_count)
-        if row.measured_count:
+        counts = _format_numbers(
+            row.child_count, row.continued_child_count, row.measured_child_count
+        )
+        if row.measured_child_count:
             sizes = _format_numbers(row.tokens_before, row.tokens_after, row.saved_tokens)
         else:
             sizes = ["-", "-", "-"]
