@@ -143,7 +143,7 @@ def test_a_failure_in_the_last_poll_fails_the_command(where: Where) -> None:
 
 
 def test_a_running_command_continues_as_another_task(where: Where) -> None:
-    """A running command continues as another task. If the task's last poll shows a failure, it has failed.
+    """A running command continues as another task, whose last poll shows that the command failed.
 
     The script prints the id of the command's shell session only later.
     """

@@ -179,7 +179,7 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path, git: 
     assert not ran.exists()
 
 
-def test_the_folders_of_other_sessions_are_listed(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_existing_session_folders_are_listed_once(config_home: ConfigHome, tmp_path: Path) -> None:
     """``list_session_folders`` returns each existing folder once, and omits missing and invalid folders."""
     there = tmp_path / "there"
     there.mkdir()

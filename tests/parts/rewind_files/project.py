@@ -61,7 +61,7 @@ def snapshot_record(
 
 
 def delta_record(message_id: str, path: str, backup: Any) -> Record:
-    """Return the record of a file that the client backs up from the prompt ``message_id`` on."""
+    """Return the record that the client begins to back up a file at the prompt ``message_id``."""
     names = {
         "messageId": "a",
         "snapshotMessageId": message_id,

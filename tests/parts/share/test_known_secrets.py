@@ -39,7 +39,7 @@ from tests.redaction.planted import FORMS, Form
 FORBIDDEN_RUN_LENGTH = 3
 """An output must not contain this many consecutive characters of a secret.
 
-Consecutive characters that are all letters and digits are not counted.
+It may contain them if all of them are letters and digits.
 """
 
 RECOGNIZED_CHARACTER_COUNT = 8
@@ -135,8 +135,8 @@ def attachment_record(file: str, text: str) -> Record:
 def remaining_parts(text: str, secret: str, other_output: str) -> list[str]:
     """Return the parts of ``secret`` that ``text`` contains.
 
-    Parts that ``other_output`` contains are omitted. ``other_output`` is the same output of a session with
-    another secret.
+    Parts that ``other_output`` contains are omitted. ``other_output`` is the same output of a
+    session with another secret.
     """
     runs = {
         secret[at : at + FORBIDDEN_LETTER_RUN_LENGTH]

@@ -396,8 +396,8 @@ HOSTILE_DESCRIPTIONS = {
 }
 
 
-def session_with_equal_outputs(home: ConfigHome) -> Path:
-    """Write a session with two equal outputs of reading a file and another output, and return its path."""
+def session_with_repeated_read(home: ConfigHome) -> Path:
+    """Write a session with two outputs of reading a file and another output, and return its path."""
     chain = (
         Chain()
         .ask("go")
@@ -415,7 +415,7 @@ def session_with_equal_outputs(home: ConfigHome) -> Path:
 @pytest.mark.parametrize("text", HOSTILE_DESCRIPTIONS.values(), ids=HOSTILE_DESCRIPTIONS)
 def test_hostile_descriptions_are_harmless(config_home: ConfigHome, text: str) -> None:
     """The placeholder for a hostile description is one line that names only the original."""
-    what = offer_of_file(session_with_equal_outputs(config_home), config_home)
+    what = offer_of_file(session_with_repeated_read(config_home), config_home)
     verdicts = choices_of_model(model_with_choices(choice_row(1, text, text)), what).verdicts
     ((verdict, choice),) = match_verdicts(what, verdicts)
     said = choice.placeholder
@@ -454,7 +454,7 @@ def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
 
     Without a description, the placeholder is the same as in a plain ``trim``.
     """
-    what = offer_of_file(session_with_equal_outputs(config_home), config_home)
+    what = offer_of_file(session_with_repeated_read(config_home), config_home)
     rows = match_verdicts(
         what,
         choices_of_model(
@@ -470,7 +470,7 @@ def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
 
 def test_choices_of_rules_and_model_are_in_order(config_home: ConfigHome) -> None:
     """The choices of rules and model are in the order of the session."""
-    what = offer_of_file(session_with_equal_outputs(config_home), config_home)
+    what = offer_of_file(session_with_repeated_read(config_home), config_home)
     verdicts = [
         *choices_of_model(model_that_drops_everything(), what).verdicts,
         *build_rule_verdicts(what),
@@ -515,7 +515,7 @@ def test_a_verdict_that_does_not_match_its_content_is_refused(
     config_home: ConfigHome, change: dict[str, Any]
 ) -> None:
     """If a verdict's content, record or reason does not match the session, the plan is refused."""
-    what = offer_of_file(session_with_equal_outputs(config_home), config_home)
+    what = offer_of_file(session_with_repeated_read(config_home), config_home)
     good, other = choices_of_model(model_that_drops_everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
         match_verdicts(what, [good._replace(**change), other])
@@ -523,7 +523,7 @@ def test_a_verdict_that_does_not_match_its_content_is_refused(
 
 def test_a_plan_with_a_repeated_choice_is_refused(config_home: ConfigHome) -> None:
     """A plan that chooses the same piece of content twice is refused."""
-    what = offer_of_file(session_with_equal_outputs(config_home), config_home)
+    what = offer_of_file(session_with_repeated_read(config_home), config_home)
     good, other = choices_of_model(model_that_drops_everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 3"):
         match_verdicts(what, [good, other, good])
@@ -531,7 +531,7 @@ def test_a_plan_with_a_repeated_choice_is_refused(config_home: ConfigHome) -> No
 
 def test_a_plan_cannot_name_protected_contents(config_home: ConfigHome) -> None:
     """A plan that names a prompt or a recent piece of content is refused, even with the right digest."""
-    path = session_with_equal_outputs(config_home)
+    path = session_with_repeated_read(config_home)
     free = choices_of_model(
         model_that_drops_everything(), offer_of_file(path, config_home)
     ).verdicts
@@ -544,7 +544,7 @@ def test_a_plan_cannot_name_protected_contents(config_home: ConfigHome) -> None:
 
 def test_rules_are_checked_again(config_home: ConfigHome) -> None:
     """A rule's verdict is refused if the rule no longer matches."""
-    what = offer_of_file(session_with_equal_outputs(config_home), config_home)
+    what = offer_of_file(session_with_repeated_read(config_home), config_home)
     (rule,) = build_rule_verdicts(what)
     assert rule.chosen_by == "superseded"
     with pytest.raises(PlanOutdated):

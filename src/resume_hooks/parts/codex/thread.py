@@ -102,8 +102,8 @@ class CodexThread:
 
     ``child_records`` are the lines that these items have in a child, and ``meta`` is the payload of
     the session's first line. ``environment_lines`` describe the environment to the model.
-    ``has_goal`` is true if the session has a goal that is not complete. ``line_numbers_by_id`` maps the
-    id of an item to the line number by which references name the item.
+    ``has_goal`` is true if the session has a goal that is not complete. ``line_numbers_by_id`` maps
+    the id of an item to the line number by which references name the item.
     """
 
     session: SessionFile

@@ -90,8 +90,8 @@ class SessionPrompts(NamedTuple):
 class HistoryContent(NamedTuple):
     """The prompts of all sessions in the history.
 
-    ``has_only_grown`` is true if the history was not rewritten since the last reading. After it was
-    rewritten, it may lack earlier sessions.
+    ``has_only_grown`` is true if the history was not rewritten since the last reading. After
+    the history was rewritten, it may lack earlier sessions.
     """
 
     prompts_by_session: dict[str, SessionPrompts]
@@ -110,8 +110,8 @@ class _ReadingProgress(NamedTuple):
 def read_history(note_path: str, where: Where) -> HistoryContent:
     """Return the prompts of all sessions in the history.
 
-    The file at ``note_path`` records how far the
-    history was read, and is updated. Raise OSError if the history cannot be read.
+    The file at ``note_path`` records how far the history was read, and is updated. Raise OSError if
+    the history cannot be read.
     """
     with open_regular(os.path.join(where.config, HISTORY_FILE_NAME)) as stream:
         inode, start_offset, checksum, sessions = _read_progress_note(note_path)

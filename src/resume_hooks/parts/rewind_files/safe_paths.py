@@ -74,7 +74,7 @@ class ProjectRoot(NamedTuple):
     def was_behind_link(self, project_path: ProjectPath, recorded_folder: str) -> bool:
         """Check whether a file was reached through a symbolic link when it was backed up.
 
-        ``recorded_folder`` is the file's folder at that time, without symbolic links. If ``recorded_folder`` does not
+        ``recorded_folder`` is the file's folder at that time, without symbolic links. If it does not
         end with the folder in the file's path, there was a link.
         """
         parent_path = "/".join(project_path.parts[:-1])

@@ -27,7 +27,7 @@ PART = Part(
         Option(
             "trim",
             ("--model",),
-            "With --smart: the model to ask. Default: summary_model, or the model of another agent.",
+            "With --smart: the model to ask. Default: summary_model, or another agent's own model.",
             "verbs:refuse_without_smart",
             is_flag=False,
         ),

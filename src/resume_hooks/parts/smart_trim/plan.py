@@ -58,8 +58,8 @@ client's."""
 class Verdict(NamedTuple):
     """The decision to trim a piece of content.
 
-    ``line_number`` is that of the content's record, ``address`` leads to the content in the
-    record, and ``digest`` is the content's digest. ``chosen_by`` is the name of a rule, or
+    ``line_number`` is the line number of the content's record, ``address`` leads to the content in
+    the record, and ``digest`` is the content's digest. ``chosen_by`` is the name of a rule, or
     ``smart`` for the model. ``description`` and ``rationale`` are lines written by the model, or
     ``""``.
     """

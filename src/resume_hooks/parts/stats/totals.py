@@ -36,10 +36,10 @@ class MonthSummary(NamedTuple):
 class SavingSummary(NamedTuple):
     """Totals of the children of one kind that were created in one month.
 
-    ``child_count`` is the number of these children, and ``continued_child_count`` the number of those that
-    were continued. For ``measured_child_count`` of them, two sizes are known: the size of the parent when
-    its user made the child, and the size of the child's first request. ``tokens_before`` and
-    ``tokens_after`` are the sums of these sizes.
+    ``child_count`` is the number of these children, and ``continued_child_count`` the number of
+    those that were continued. For ``measured_child_count`` of them, two sizes are known: the size
+    of the parent when its user made the child, and the size of the child's first request.
+    ``tokens_before`` and ``tokens_after`` are the sums of these sizes.
     """
 
     month: str
@@ -92,8 +92,8 @@ class StretchSummary(NamedTuple):
 class Statistics(NamedTuple):
     """All statistics.
 
-    ``session_count`` is the number of sessions since the first day, and ``deleted_session_count`` the
-    number of these sessions that were deleted. ``subagent_count`` is the number of sub-agents'
+    ``session_count`` is the number of sessions since the first day, and ``deleted_session_count``
+    the number of these sessions that were deleted. ``subagent_count`` is the number of sub-agents'
     transcripts.
     """
 

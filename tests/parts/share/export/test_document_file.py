@@ -68,13 +68,13 @@ def test_a_failed_write_keeps_the_existing_file(
         path.write_bytes(b"mine")
     over = read_replaceable_file_status(str(path), force=True)
 
-    def raise_disk_full(*_: object, **__: object) -> None:
+    def raise_disk_full_error(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     def build_chunks() -> Iterator[bytes]:
         yield b"one"
         if step == "chunk":
-            raise_disk_full()
+            raise_disk_full_error()
         yield b"two"
 
     if step == "replace" and not exists:
@@ -87,7 +87,7 @@ def test_a_failed_write_keeps_the_existing_file(
             "link": (atomic, "link_exclusively"),
             "replace": (os, "replace"),
         }[step]
-        monkeypatch.setattr(owner, name, raise_disk_full)
+        monkeypatch.setattr(owner, name, raise_disk_full_error)
     with pytest.raises((WriteFailed, CheckFailed)):
         write_document(str(path), build_chunks(), over)
     monkeypatch.undo()

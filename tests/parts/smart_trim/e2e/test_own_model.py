@@ -64,7 +64,7 @@ def choose_odd_numbers(request: Request) -> Any:
     return f"Here you are.\n```json\n{json.dumps({'choices': [*rows, {**rows[0], 'number': 9_999}]})}\n```"
 
 
-def has_requests(tui: Tui, count: int) -> bool:
+def wait_for_requests(tui: Tui, count: int) -> bool:
     """Wait until there are ``count`` requests, and return whether they arrived in time."""
     return wait_until(lambda: len(tui.api.main_requests()) == count)
 
@@ -94,7 +94,7 @@ def test_the_models_choice_is_trimmed(
         modern_tui.type(f"--smart {words}")
         modern_tui.wait_for(f"--smart {words}")
         modern_tui.key("Enter")
-        assert has_requests(modern_tui, 1 + number)
+        assert wait_for_requests(modern_tui, 1 + number)
         modern_tui.wait_until_gone(words)
         first, *_, again = modern_tui.api.main_requests()
         assert first == last
@@ -121,7 +121,7 @@ def test_the_models_choice_is_trimmed(
     modern_tui.api.script = ()
     modern_tui.api.clear_requests()
     modern_tui.submit("now go on GAMMA")
-    assert has_requests(modern_tui, 1)
+    assert wait_for_requests(modern_tui, 1)
     said = text_of_request(modern_tui.api.main_requests()[-1])
     old, new = outputs_by_call(parent), outputs_by_call(child)
     gone = {call for call in old if '"piece ' in new[call]}
@@ -157,7 +157,7 @@ def test_without_an_answer_no_child_is_made(tui: Tui, plugin: Path) -> None:
     tui.api.script = model_that_replies([120.0, "late"])
     tui.submit("/trim --smart")
     tui.wait_for(ASKING_MODEL_PATTERN)
-    assert has_requests(tui, asked + 1)
+    assert wait_for_requests(tui, asked + 1)
     tui.key("Escape")
     tui.wait_until_gone("asking this session's model")
     tui.api.release_delayed_replies()
