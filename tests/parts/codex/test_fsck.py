@@ -31,7 +31,11 @@ from tests.parts.codex.rollouts import (
 )
 
 TALK_LINES = [message_line("user", "go"), message_line("assistant", "done")]
-HISTORY_BASE = {"thread_id": OTHER_THREAD_ID, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
+FORK_HISTORY_BASE = {
+    "thread_id": OTHER_THREAD_ID,
+    "end_ordinal_exclusive": 4,
+    "end_byte_offset": 900,
+}
 META_LINE_WITHOUT_VERSION: Line = {
     **meta_line(),
     "payload": {
@@ -51,7 +55,8 @@ ROLLOUTS_WITH_FINDINGS: dict[str, tuple[list[Line | bytes], list[tuple[str, int 
     "base gone": (
         [
             *number_lines(
-                [meta_line(history_mode="paginated", history_base=HISTORY_BASE), *TALK_LINES], 4
+                [meta_line(history_mode="paginated", history_base=FORK_HISTORY_BASE), *TALK_LINES],
+                4,
             )
         ],
         [("base-gone", 0)],

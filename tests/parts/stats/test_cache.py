@@ -36,7 +36,7 @@ from tests.builders import (
     write_session,
 )
 
-OTHER_ID = session_id(2)
+OTHER_SESSION_ID = session_id(2)
 
 
 def statistics_of_all_projects(all_counts: cache.AllCounts) -> Statistics:
@@ -48,7 +48,7 @@ def test_a_transcript_is_read_once(config_home: ConfigHome) -> None:
     """A transcript is read again only if it has changed."""
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
-    write_session(project, OTHER_ID, conversation(1, session_id=OTHER_ID))
+    write_session(project, OTHER_SESSION_ID, conversation(1, session_id=OTHER_SESSION_ID))
     assert gather_counts(config_home.where).newly_read_transcript_count == 2
     assert gather_counts(config_home.where).newly_read_transcript_count == 0
     with open(path, "ab") as stream:
@@ -75,7 +75,7 @@ def test_counts_of_an_older_version_are_renewed(config_home: ConfigHome) -> None
     """
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
-    write_session(project, OTHER_ID, conversation(1, session_id=OTHER_ID))
+    write_session(project, OTHER_SESSION_ID, conversation(1, session_id=OTHER_SESSION_ID))
     before = statistics_of_all_projects(gather_counts(config_home.where))
     kept = config_home.config / "resume-hooks" / "stats.json"
     found = orjson.loads(kept.read_bytes())
@@ -109,9 +109,9 @@ def test_subagents_count_in_the_project_of_their_session(config_home: ConfigHome
     folder = project / SESSION / "subagents"
     folder.mkdir(parents=True)
     (folder / "agent-a1.jsonl").write_bytes(
-        Path(write_session(folder, OTHER_ID, conversation(2))).read_bytes()
+        Path(write_session(folder, OTHER_SESSION_ID, conversation(2))).read_bytes()
     )
-    (folder / f"{OTHER_ID}.jsonl").unlink()
+    (folder / f"{OTHER_SESSION_ID}.jsonl").unlink()
     found = gather_counts(config_home.where)
     told = statistics_of_all_projects(found)
     assert (
@@ -139,7 +139,7 @@ def fresh_child_records(kind: str, parent: str, second: float) -> list[Any]:
     }
     return [
         {"continue_metadata": said},
-        user("opening", uuid="o", session_id=OTHER_ID, ts=second, isCompactSummary=True),
+        user("opening", uuid="o", session_id=OTHER_SESSION_ID, ts=second, isCompactSummary=True),
     ]
 
 
@@ -153,11 +153,11 @@ def test_the_saving_of_a_child_is_measured(config_home: ConfigHome) -> None:
     # The parent has 1,500 tokens at its end, and 1,300 after four seconds.
     write_session(project, SESSION, conversation(3))
     own = [
-        user("go on", uuid="p", parent="o", ts=20, session_id=OTHER_ID),
-        assistant("yes", uuid="q", parent="p", ts=21, session_id=OTHER_ID, tokens=400),
-        assistant("more", uuid="r", parent="q", ts=22, session_id=OTHER_ID, tokens=900),
+        user("go on", uuid="p", parent="o", ts=20, session_id=OTHER_SESSION_ID),
+        assistant("yes", uuid="q", parent="p", ts=21, session_id=OTHER_SESSION_ID, tokens=400),
+        assistant("more", uuid="r", parent="q", ts=22, session_id=OTHER_SESSION_ID, tokens=900),
     ]
-    write_session(project, OTHER_ID, [*fresh_child_records("handoff", SESSION, 4), *own])
+    write_session(project, OTHER_SESSION_ID, [*fresh_child_records("handoff", SESSION, 4), *own])
     (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
     assert (
         saving.kind,
@@ -176,7 +176,9 @@ def test_the_saving_of_a_child_is_measured(config_home: ConfigHome) -> None:
 def test_an_unused_child_has_no_saving(config_home: ConfigHome) -> None:
     """A child has no saving if it was not continued or if its parent is unknown."""
     write_session(config_home.project(), SESSION, conversation(3))
-    write_session(config_home.project(), OTHER_ID, fresh_child_records("handoff", SESSION, 9))
+    write_session(
+        config_home.project(), OTHER_SESSION_ID, fresh_child_records("handoff", SESSION, 9)
+    )
     (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
     assert (
         saving.child_count,
@@ -340,14 +342,16 @@ def test_a_session_opened_by_clear_counts_as_handoff(config_home: ConfigHome) ->
     rows = [user("go", uuid="u"), assistant("done", uuid="a", parent="u", tokens=90_000)]
     parent = session_file(write_session(project, SESSION, rows))
     made = write_child(agents.plan_fresh(parent, where, kind="handoff"), where)
-    record_link(Link(OTHER_ID, SESSION, "handoff", "2026-01-31T10:00:00.000Z"), where)
-    record_successor(made.session_id, OTHER_ID, "2026-01-31T10:00:00.000Z", where)
+    record_link(Link(OTHER_SESSION_ID, SESSION, "handoff", "2026-01-31T10:00:00.000Z"), where)
+    record_successor(made.session_id, OTHER_SESSION_ID, "2026-01-31T10:00:00.000Z", where)
     late = 3_600
     own = [
         user("go on", uuid="v", ts=late),
         assistant("ok", uuid="b", parent="v", ts=late + 1, tokens=30_000),
     ]
-    write_session(project, OTHER_ID, [{**row, "sessionId": OTHER_ID} for row in own])
+    write_session(
+        project, OTHER_SESSION_ID, [{**row, "sessionId": OTHER_SESSION_ID} for row in own]
+    )
     (row,) = statistics_of_all_projects(gather_counts(where)).savings
     assert (row.kind, row.child_count, row.continued_child_count) == ("handoff", 1, 1)
     assert row.saved_tokens == pytest.approx(60_000, abs=100)

@@ -19,7 +19,7 @@ TALK_LINES = [
     rollouts.message_line("user", "find the needle", 1),
     rollouts.message_line("assistant", "in the hay", 2),
 ]
-HISTORY_BASE = {
+FORK_HISTORY_BASE = {
     "thread_id": rollouts.OTHER_THREAD_ID,
     "end_ordinal_exclusive": 4,
     "end_byte_offset": 900,
@@ -42,7 +42,7 @@ BROKEN_THREADS: dict[str, tuple[str, list[Any]]] = {
             [
                 rollouts.meta_line(
                     history_mode="paginated",
-                    history_base=HISTORY_BASE,
+                    history_base=FORK_HISTORY_BASE,
                     model_provider=PROVIDER_NAME,
                 ),
                 *TALK_LINES,

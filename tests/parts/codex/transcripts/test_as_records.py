@@ -83,11 +83,9 @@ def converted_records(tmp_path: Path, lines: Iterable[Line]) -> list[Record]:
     return list(convert_lines(read_rollout_lines(str(write_rollout(tmp_path, lines))), THREAD_ID))
 
 
-def texts_of_records(found: Iterable[Record]) -> list[str]:
+def texts_of_records(rows: Iterable[Record]) -> list[str]:
     """Return the text of each record that has any text."""
-    return [
-        records.join_text_blocks(record) for record in found if records.join_text_blocks(record)
-    ]
+    return [records.join_text_blocks(record) for record in rows if records.join_text_blocks(record)]
 
 
 @every_rollout

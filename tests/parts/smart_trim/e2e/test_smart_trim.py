@@ -134,7 +134,7 @@ def test_chosen_contents_are_replaced_by_placeholders(
 def test_a_failed_model_leaves_no_child(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """If the model refuses, answers in another form or hangs, no child is made.
+    """If the model refuses, answers in the wrong form or hangs, no child is made.
 
     The error is one sentence, with the command that trims without a model.
     """
