@@ -260,7 +260,7 @@ def test_a_page_of_export_cannot_be_imported(
 ) -> None:
     """A page of ``export`` cannot be imported, and the error names ``share``.
 
-    A shared page can be imported with other line ends.
+    A shared page can still be imported after its line ends were changed.
     """
     page = document("export", SESSION)["data"]["document"]
     done = cli("import", page, environ=colleague_environment)

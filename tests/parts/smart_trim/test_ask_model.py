@@ -66,7 +66,7 @@ def test_each_named_piece_of_content_gets_a_verdict(config_home: ConfigHome) -> 
 
 
 def test_numbers_that_were_not_offered_are_dropped(config_home: ConfigHome) -> None:
-    """Numbers that were not offered are counted as unknown, and valid ones are used."""
+    """Numbers that were not offered are dropped and counted as unknown. Valid numbers are used."""
     asked = choices_of_model(
         model_with_choices(*map(choice_row, [0, -1, 4, 10**30, 3])),
         offer_of_file(session_with_outputs(config_home), config_home),

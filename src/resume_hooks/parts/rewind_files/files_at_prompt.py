@@ -306,8 +306,8 @@ def _find_session_folder(session: SessionFile, where: Where) -> str:
         f"{session.session_id} worked in {plain_line(ends.cwd)}, but its transcript is in "
         f"{plain_line(project_folder)}, "
         "which belongs to another folder",
-        "Run the command in the folder that contains the files, not in a folder below it; if the project moved, make a "
-        f"session for it: resume-hooks fork {session.session_id} --home FOLDER.",
+        "Run the command in the folder that contains the files, and not in a subfolder. If the project was moved, "
+        f"make a session for it: resume-hooks fork {session.session_id} --home FOLDER.",
     )
 
 

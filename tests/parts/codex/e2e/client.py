@@ -100,7 +100,7 @@ class CodexHome:
         )
 
     def add_rollout(self, source: Path, cwd: Path | None = None) -> Path:
-        """Copy a rollout to the sessions, with the mock as its provider, and return the path of the copy.
+        """Copy a rollout to the folder of sessions, with the mock as its provider, and return its path.
 
         In Codex 0.169, no session can change its provider. ``cwd`` replaces the session's folder.
         """
