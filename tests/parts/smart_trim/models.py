@@ -56,10 +56,10 @@ class FakeModel:
 
 
 class FailingModel:
-    """A model that answers ``good`` times and then fails."""
+    """A model that answers ``answer_count`` times and then fails."""
 
-    def __init__(self, good: int = 0) -> None:
-        self._left = good
+    def __init__(self, answer_count: int = 0) -> None:
+        self._left = answer_count
 
     def ask(
         self, instructions: str, text: str, form: type[Form], *, max_seconds: float

@@ -91,7 +91,7 @@ class HistoryContent(NamedTuple):
     """The prompts of all sessions in the history.
 
     ``has_only_grown`` is true if the history was not rewritten since the last reading. After
-    the history was rewritten, it may lack earlier sessions.
+    the history was rewritten, ``prompts_by_session`` may lack earlier sessions.
     """
 
     prompts_by_session: dict[str, SessionPrompts]

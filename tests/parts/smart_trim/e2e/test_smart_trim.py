@@ -23,7 +23,7 @@ from tests.needs import REPO, corpus
 from tests.parts.smart_trim.models import NUMBER_PATTERN
 
 SOURCE_SESSION_PATH = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
-"""A real session of 500 KB with 40 contents to judge and 21 that rules trim."""
+"""The path of a real session of 500 KB, with 40 contents to judge and 21 that rules trim."""
 
 WISH = "keep what has an even number"
 
