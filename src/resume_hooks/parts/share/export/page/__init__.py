@@ -64,7 +64,7 @@ MIN_FOLDED_LINES = 60  # An edit with fewer removed and added lines is shown unf
 MAX_UNFOLDED_NOTE_CHARACTERS = 200
 MAX_UNFOLDED_TURNS = 3  # If a page has no more than this number of turns, all turns are unfolded.
 EMBEDDED_SESSION_NOTICE = (
-    "This file also contains the session. To continue it, run in the folder of the project: "
+    "This file also contains the session. To continue it, in the folder of the project: "
     "resume-hooks import FILE."
 )
 
