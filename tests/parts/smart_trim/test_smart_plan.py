@@ -536,7 +536,7 @@ def test_a_plan_cannot_name_protected_contents(config_home: ConfigHome) -> None:
         model_that_drops_everything(), offer_of_file(path, config_home)
     ).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
-        match_verdicts(offer_of_file(path, config_home, keep=1), free)
+        match_verdicts(offer_of_file(path, config_home, keep_recent=1), free)
     prompt = Verdict(0, ("message", "content"), free[0].digest, "smart", "", "")
     with pytest.raises(PlanOutdated):
         match_verdicts(offer_of_file(path, config_home), [prompt])

@@ -122,8 +122,10 @@ def test_a_fork_can_rewind_its_files(client: ClientVersion, home: ClientHome, ap
     last = next(
         node for node in reversed(scan_transcript(str(parent)).chain) if node.uuid == second
     )
-    cut = fork_into_current_folder(parent, home, CutAtRecord(last.line_number - 1), rehomed=False)
-    whole = fork_into_current_folder(parent, home, rehomed=False)
+    cut = fork_into_current_folder(
+        parent, home, CutAtRecord(last.line_number - 1), is_rehomed=False
+    )
+    whole = fork_into_current_folder(parent, home, is_rehomed=False)
     remove_parent(parent, home)
     file = home.cwd / "a.txt"
     assert rewind_files(client, home, api, whole.session_id, second)
@@ -147,7 +149,7 @@ def test_work_in_a_fork_keeps_the_parents_backups(home: ClientHome, api: MockApi
         node for node in scan_transcript(str(parent)).chain if node.uuid == prompt_ids(parent)[1]
     )
     made = fork_into_current_folder(
-        parent, home, CutAtRecord(second.line_number - 1), rehomed=False
+        parent, home, CutAtRecord(second.line_number - 1), is_rehomed=False
     )
     file = str(home.cwd / "a.txt")
     for text in ("THIRD", "FOURTH", "FIFTH"):

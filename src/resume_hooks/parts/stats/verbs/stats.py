@@ -95,7 +95,11 @@ def _format_thresholds(rows: Sequence[Price], heading: str) -> str:
     cells = []
     for row in rows:
         numbers = _format_numbers(
-            row.reduction_count, row.remaining_tokens, row.read_tokens, row.written_tokens, row.cost
+            row.reduction_count,
+            row.remaining_tokens,
+            row.cache_read_tokens,
+            row.cache_write_tokens,
+            row.cost,
         )
         cost_share = f"{100 * row.cost / actual_cost:.0f} %" if actual_cost else "-"
         cells.append((_format_price_setting(row), *numbers, cost_share))
