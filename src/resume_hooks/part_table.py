@@ -169,7 +169,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         (
             "smart_trim",
             ("--model",),
-            "With --smart: the model; by default summary_model, or another agent's own model.",
+            "With --smart: the model to ask. Default: summary_model, or another agent's own model.",
             "verbs:refuse_without_smart",
             False,
         ),

@@ -348,7 +348,7 @@ def test_smart_trims_of_real_sessions_are_complete(
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(data=generate_transcript(), seed=st.integers(0, 1_000))
+@given(session_bytes=generate_transcript(), seed=st.integers(0, 1_000))
 def test_smart_trims_of_generated_sessions_are_complete(session_bytes: bytes, seed: int) -> None:
     """A smart trim with random choices is complete, even if the generated session has defects."""
     with tempfile.TemporaryDirectory() as folder:
@@ -499,9 +499,9 @@ def test_a_placeholder_that_saves_no_space_is_dropped(config_home: ConfigHome) -
     "change",
     [
         {"digest": "0" * 64},
-        {"record": 2},
-        {"record": 10**9},
-        {"record": -1},
+        {"line_number": 2},
+        {"line_number": 10**9},
+        {"line_number": -1},
         {"address": ("message", "content")},
         {"address": ("message", "content", 0, "text")},
         {"address": ()},
