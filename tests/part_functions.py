@@ -72,17 +72,17 @@ if TYPE_CHECKING:
     accept_fitting_function(questions.check_handoff_option)(
         resume_hooks.parts.documents.requested_files.require_out_value
     )
-    accept_fitting_function(questions.delete_sessions_by_option)(
+    accept_fitting_function(questions.delete_sessions_with_part_option)(
         resume_hooks.parts.moved.verbs.other_copies.delete_other_copies
     )
     accept_fitting_function(questions.do_work_after_start)(
         resume_hooks.parts.team.answers.push_unsent_sessions
     )
-    accept_fitting_function(questions.find_lineage_by_option)(
-        resume_hooks.parts.team.verbs.team_answer.read_team_lineage
-    )
-    accept_fitting_function(questions.folders_of_documents)(
+    accept_fitting_function(questions.document_folders_and_extensions)(
         resume_hooks.parts.documents.document_folders.find_document_folder_and_suffix
+    )
+    accept_fitting_function(questions.find_lineage_with_part_option)(
+        resume_hooks.parts.team.verbs.team_answer.read_team_lineage
     )
     accept_fitting_function(questions.foreign_agent_writer)(
         resume_hooks.parts.codex.writer.CodexWriter
@@ -105,7 +105,7 @@ if TYPE_CHECKING:
     accept_fitting_function(questions.line_of_trim_help)(
         resume_hooks.parts.smart_trim.trigger_answers.format_help_line
     )
-    accept_fitting_function(questions.list_sessions_by_option)(
+    accept_fitting_function(questions.list_sessions_with_part_option)(
         resume_hooks.parts.subagents.verbs.print_subagents
     )
     accept_fitting_function(questions.make_handoff_file_writer)(
@@ -156,15 +156,15 @@ if TYPE_CHECKING:
     accept_fitting_function(questions.run_doctor_check)(
         resume_hooks.parts.team.answers.check_pushes
     )
-    accept_fitting_function(questions.search_by_option)(
+    accept_fitting_function(questions.search_with_part_option)(
         resume_hooks.parts.team.verbs.team_answer.answer_search
     )
     accept_fitting_function(questions.session_store)(
         resume_hooks.parts.team.sdk_store.PostgresSessionStore
     )
-    accept_fitting_function(questions.trim_by_option)(
+    accept_fitting_function(questions.trim_with_part_option)(
         resume_hooks.parts.smart_trim.verbs.refuse_without_smart
     )
-    accept_fitting_function(questions.trim_by_option)(
+    accept_fitting_function(questions.trim_with_part_option)(
         resume_hooks.parts.smart_trim.verbs.smart_trim
     )

@@ -192,7 +192,7 @@ def test_a_clock_jump_does_not_mix_entries_of_trash_and_backups(
         shifted_clock.ahead = ahead
         with commit.lock_trash(config_home.where):
             folders.append(trash.create_trash_folder(SESSION, clock.now(), config_home.where))
-        with backups.open_for_rewrite(
+        with backups.open_and_copy_for_rewrite(
             SESSION, session_in_client, config_home.where, keep_copy=True
         ) as (
             _,

@@ -107,7 +107,7 @@ def _create_trash_entry(home: ConfigHome) -> None:
 
 
 def _back_up_session(home: ConfigHome) -> None:
-    with backups.open_for_rewrite(
+    with backups.open_and_copy_for_rewrite(
         SESSION, str(home.project() / f"{SESSION}.jsonl"), home.where, keep_copy=True
     ):
         pass

@@ -377,16 +377,16 @@ def test_team_settings_in_a_project_are_ignored(
         {"CLAUDE_CONFIG_DIR": str(project / ".cc")},
     ):
         where = Where({"HOME": str(tmp_path), **environ})
-        assert paths.is_state_in_project(where)
+        assert paths.is_state_folder_in_project(where)
         given = settings.load_settings(where)
         assert (given["team_model_search"].value, given["notice_percent"].value) == ("off", 50)
         assert any("are ignored" in said for said in settings.describe_invalid_settings(where))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     (project / ".git").mkdir()
-    assert paths.is_state_in_project(
+    assert paths.is_state_folder_in_project(
         Where({"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(project / ".cc")})
     )
-    assert not paths.is_state_in_project(
+    assert not paths.is_state_folder_in_project(
         Where({"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "own")})
     )

@@ -189,12 +189,12 @@ def _format_code(text: str, path: Path) -> str:
 
 
 OPTION_QUESTIONS: dict[str, Question[Any]] = {
-    "delete": questions.delete_sessions_by_option,
+    "delete": questions.delete_sessions_with_part_option,
     "handoff": questions.check_handoff_option,
-    "lineage": questions.find_lineage_by_option,
-    "search": questions.search_by_option,
-    "sessions": questions.list_sessions_by_option,
-    "trim": questions.trim_by_option,
+    "lineage": questions.find_lineage_with_part_option,
+    "search": questions.search_with_part_option,
+    "sessions": questions.list_sessions_with_part_option,
+    "trim": questions.trim_with_part_option,
 }
 """For each verb to which parts can add options, the question that the function of an option
 answers."""

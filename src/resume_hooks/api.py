@@ -129,7 +129,8 @@ def rollover(
     asked_size = parse_size(size) if size else ""
     if asked_size == WHOLE_SESSION_SIZE:
         raise UsageError(
-            "The size all makes a copy, which can't have a next step", "Call fork for it."
+            "The size 'all' makes a copy, and a copy can't have a next step",
+            "Call fork_session to make a copy.",
         )
     spec = HandoffSpec(next_step, asked_size, writes_files=False)
     return handoff(session, spec, caller).receipt

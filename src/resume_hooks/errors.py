@@ -83,7 +83,7 @@ class NothingToMark(ResumeHooksError, code="nothing-to-mark"):
     """The session is empty, so a mark would have nothing to return to."""
 
 
-class InSubagent(UsageError, code="in-subagent"):
+class MarkInSubagent(UsageError, code="in-subagent"):
     """Marks can't be used in a sub-agent, because its transcript is never resumed."""
 
     def __init__(self) -> None:
@@ -183,8 +183,8 @@ class IndexUnusable(ResumeHooksError, code="index-unusable"):
 _DISK_ERROR_NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """The errors of a full disk, an exceeded quota, a file that is too large, and a read-only disk."""
 
-DISK_REMEDY = (
-    "No session was changed. Check free space and whether the disk can be written, then try again."
+DISK_FAILURE_REMEDY = (
+    "No session was changed. Check that the disk has free space and is writable, then try again."
 )
 
 
@@ -194,5 +194,5 @@ def disk_failure(error: Exception) -> WriteFailed | None:
         return None
     return WriteFailed(
         f"Could not write {error.filename or 'a file'}: {error.strerror}",
-        DISK_REMEDY,
+        DISK_FAILURE_REMEDY,
     )

@@ -88,8 +88,8 @@ class Agent(NamedTuple):
     in the client's configuration folder. The home's subfolders ``session_folders`` contain the
     sessions, in files whose names match ``file_pattern``.
 
-    The variable named by ``session_variable`` contains the id of the session that started our
-    shell. ``session_variable`` is ``""`` if the agent's sessions can't be resumed. ``loss_note``
+    The variable named by ``session_id_variable`` contains the id of the session that started our
+    shell. ``session_id_variable`` is ``""`` if the agent's sessions can't be resumed. ``loss_note``
     says what is missing in the agent's sessions, if anything is missing. The other fields name
     functions that ``questions`` describes.
     """
@@ -99,7 +99,7 @@ class Agent(NamedTuple):
     default_home: str = ""
     session_folders: Tuple[str, ...] = ()
     file_pattern: str = "(?!)"
-    session_variable: str = ""
+    session_id_variable: str = ""
     loss_note: str = ""
     strategy_entry_point: str = ""
     writer_entry_point: str = ""

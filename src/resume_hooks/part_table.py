@@ -276,7 +276,9 @@ ANSWER_FUNCTIONS: Dict[str, List[Tuple[str, str]]] = {
     "session_store": [("team", "sdk_store:PostgresSessionStore")],
     "note_on_lost_sessions": [("lost", "strategy:build_note_on_lost_sessions")],
     "make_handoff_file_writer": [("documents", "requested_files:plan_requested_files")],
-    "folders_of_documents": [("documents", "document_folders:find_document_folder_and_suffix")],
+    "document_folders_and_extensions": [
+        ("documents", "document_folders:find_document_folder_and_suffix")
+    ],
     "note_on_written_files": [("documents", "document_folders:note_on_written_files")],
     "open_subagent_as_session": [("subagents", "as_session:open_subagent_as_session")],
     "answer_line_search": [("attribution", "line_search:answer_line_search")],

@@ -16,8 +16,9 @@ from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
 from resume_hooks.untrusted_folders import is_in_project_or_repository, user_home
 
-# The maximum length of a project key. In a longer key, a hash replaces the further characters.
-MAX_KEY_CHARACTERS = 200
+# The maximum length of a project key without a hash. In a longer key, a hash replaces the
+# characters beyond this length.
+MAX_PROJECT_KEY_CHARACTERS = 200
 MAX_JSON_BYTES = 1024 * 1024  # The maximum number of bytes of a small JSON file.
 
 TRANSCRIPT_SUFFIX = ".jsonl"  # The extension of transcripts.
@@ -113,7 +114,7 @@ STATE_MARKER_NAME = ".resume-hooks-state"
 """
 
 
-def state_folder_problem(folder: str, env: Mapping[str, str]) -> str:
+def state_folder_problem(folder: str, environ: Mapping[str, str]) -> str:
     """Return why the folder in an environment variable can't be our state folder, or ``""`` if it can.
 
     A repository's settings can set the variable. The files in the state folder decide to which team
@@ -124,7 +125,7 @@ def state_folder_problem(folder: str, env: Mapping[str, str]) -> str:
     if not os.path.isabs(folder):
         # The path would depend on the folder in which a hook runs, and could be in a repository.
         return "it is not an absolute path"
-    if is_in_project_or_repository(folder, env):
+    if is_in_project_or_repository(folder, environ):
         return "it is in the project or in a repository"
     try:
         all_names = set(os.listdir(folder))
@@ -143,7 +144,7 @@ def state_folder_problem(folder: str, env: Mapping[str, str]) -> str:
     return ""
 
 
-def is_state_in_project(where: Where) -> bool:
+def is_state_folder_in_project(where: Where) -> bool:
     """Check whether the state folder is in the project.
 
     If it is, the project's files could decide where sessions are sent. ``~/.claude`` in the user's
@@ -202,15 +203,15 @@ def is_own_file(status: os.stat_result) -> bool:
     return not hasattr(os, "geteuid") or os.geteuid() in (0, status.st_uid)
 
 
-def _list_folders_down_to(top: str, path: str) -> List[str]:
-    """Return all folders from ``top`` down to ``path``, including both.
+def _list_folders_down_to(top_folder: str, path: str) -> List[str]:
+    """Return all folders from ``top_folder`` down to ``path``, including both.
 
-    Return ``[]`` if ``path`` is not below ``top``.
+    Return ``[]`` if ``path`` is not below ``top_folder``.
     """
     steps = [path]
-    while steps[0] != top and len(steps[0]) > len(top):
+    while steps[0] != top_folder and len(steps[0]) > len(top_folder):
         steps.insert(0, os.path.dirname(steps[0]))
-    if steps[0] == top:
+    if steps[0] == top_folder:
         return steps
     return []
 
@@ -237,7 +238,7 @@ def canonical_path(folder: str) -> str:
 
 
 def project_key(folder: str) -> str:
-    """Return the name of the project folder for a current folder (its project key).
+    """Return the name of the project folder for the working directory ``folder`` (its project key).
 
     Every UTF-16 unit outside ``[A-Za-z0-9]`` becomes ``-``. In a key of more than 200 characters, a
     hash of the path replaces the characters after the 200th. Clients compute different hashes, so
@@ -248,12 +249,12 @@ def project_key(folder: str) -> str:
     key = "".join(
         letter if letter.isascii() and letter.isalnum() else "-" for letter in map(chr, units)
     )
-    if len(key) <= MAX_KEY_CHARACTERS:
+    if len(key) <= MAX_PROJECT_KEY_CHARACTERS:
         return key
-    return f"{key[:MAX_KEY_CHARACTERS]}-{_client_path_hash(units)}"
+    return f"{key[:MAX_PROJECT_KEY_CHARACTERS]}-{_client_path_hash(units)}"
 
 
-def list_name_from_variable(where: Where) -> List[str]:
+def list_project_folder_name_from_variable(where: Where) -> List[str]:
     """Return the name in ``CLAUDE_CODE_PROJECT_DIR_NAME`` as a list, or ``[]`` if the name has no effect.
 
     As in client 2.1.329, the name has an effect only if it is a plain name and
@@ -272,24 +273,30 @@ def list_name_from_variable(where: Where) -> List[str]:
 
 
 def project_folder_names(
-    cwd: str, where: Where, list_names: Optional[Callable[[], List[str]]] = None
+    cwd: str, where: Where, list_existing_names: Optional[Callable[[], List[str]]] = None
 ) -> List[str]:
     """Return the names of the project folders that may contain sessions of the folder ``cwd``.
 
     If ``CLAUDE_CODE_PROJECT_DIR_NAME`` has an effect, the name in this variable comes first. The
     key of ``cwd`` follows, because client 2.1.329 also searches that folder. Clients compute
     different hashes for a long key, so in place of a long key the result contains all existing
-    names that begin with the first 200 characters of the key. ``list_names`` returns the names of
-    the existing folders.
+    names that begin with the first 200 characters of the key. ``list_existing_names`` returns the
+    names of the existing folders.
     """
     key = project_key(cwd)
     key_names = []
-    if len(key) > MAX_KEY_CHARACTERS:
-        existing_names = list_names() if list_names else _list_names(where.projects)
+    if len(key) > MAX_PROJECT_KEY_CHARACTERS:
+        existing_names = (
+            list_existing_names() if list_existing_names else _list_names(where.projects)
+        )
         key_names = [
-            name for name in existing_names if name.startswith(key[: MAX_KEY_CHARACTERS + 1])
+            name
+            for name in existing_names
+            if name.startswith(key[: MAX_PROJECT_KEY_CHARACTERS + 1])
         ]
-    return list(dict.fromkeys([*list_name_from_variable(where), *(key_names or [key])]))
+    return list(
+        dict.fromkeys([*list_project_folder_name_from_variable(where), *(key_names or [key])])
+    )
 
 
 def project_folders(cwd: str, where: Where) -> List[str]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
     from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
     from resume_hooks.paths import Where
-    from resume_hooks.search.index.update import Progress
+    from resume_hooks.search.index.update import ProgressCallback
     from resume_hooks.search.result import SearchResult
     from resume_hooks.search.scope import Scope
     from resume_hooks.sessions.agents.claude import Agent
@@ -199,7 +199,9 @@ def notes_after_scrub(session_ids: Iterable[str], where: Where, /) -> list[str]:
 
 
 @declare_question
-def folders_of_documents(session: SessionFile, where: Where, /) -> Iterator[tuple[str, str]]:
+def document_folders_and_extensions(
+    session: SessionFile, where: Where, /
+) -> Iterator[tuple[str, str]]:
     """Yield the folders with documents about a session, each with the extension of these documents."""
 
 
@@ -219,7 +221,7 @@ def answer_line_search(
     /,
     *,
     max_seconds: float,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> SearchResult | None:
     """Return the sessions that wrote the line that ``--file`` names, or None if it names no line.
 
@@ -243,27 +245,39 @@ def check_handoff_option(options: Any, /) -> None:
 
 
 @declare_question
-def trim_by_option(options: Any, /) -> Receipt:
-    """Do the work of ``trim`` in place of the verb, and print the answer."""
+def trim_with_part_option(options: Any, /) -> Receipt:
+    """Trim a session as the part's option requests, print the answer, and return the receipt.
+
+    The verb ``trim`` calls this function and does nothing else.
+    """
 
 
 @declare_question
-def search_by_option(options: SearchOptions, /) -> None:
-    """Do the work of ``search`` in place of the verb, and print the answer."""
+def search_with_part_option(options: SearchOptions, /) -> None:
+    """Search as the part's option requests, and print the answer.
+
+    The verb ``search`` calls this function and does nothing else.
+    """
 
 
 @declare_question
-def list_sessions_by_option(options: SessionsOptions, /) -> None:
-    """Do the work of ``sessions`` in place of the verb, and print the list."""
+def list_sessions_with_part_option(options: SessionsOptions, /) -> None:
+    """List sessions as the part's option requests, and print the list.
+
+    The verb ``sessions`` calls this function and does nothing else.
+    """
 
 
 @declare_question
-def delete_sessions_by_option(options: DeleteOptions, /) -> None:
-    """Do the work of ``delete`` in place of the verb, and print the answer."""
+def delete_sessions_with_part_option(options: DeleteOptions, /) -> None:
+    """Delete sessions as the part's option requests, and print the answer.
+
+    The verb ``delete`` calls this function and does nothing else.
+    """
 
 
 @declare_question
-def find_lineage_by_option(
+def find_lineage_with_part_option(
     options: LineageOptions, find_local_lineage: Callable[[LineageOptions], list[Ancestor]], /
 ) -> tuple[list[Ancestor], list[str]]:
     """Return the rows that ``lineage`` must print, and notes.

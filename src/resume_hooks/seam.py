@@ -119,7 +119,7 @@ def form_module(verb: str) -> Optional[str]:
     return _module_of_verb(verb, "forms")
 
 
-def _module_of_verb(verb: str, inner: str) -> Optional[str]:
+def _module_of_verb(verb: str, module_name: str) -> Optional[str]:
     if verb not in part_table.VERBS:
         return None
     part = part_table.VERBS[verb][0]
@@ -128,7 +128,7 @@ def _module_of_verb(verb: str, inner: str) -> Optional[str]:
             f"{verb} belongs to the part {part}, which is not installed",
             "Reinstall resume-hooks.",
         )
-    return f"{__package__}.parts.{part}.{inner}"
+    return f"{__package__}.parts.{part}.{module_name}"
 
 
 def list_triggers() -> List[Trigger]:

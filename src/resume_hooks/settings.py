@@ -16,7 +16,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import (
     MAX_JSON_BYTES,
     Where,
-    is_state_in_project,
+    is_state_folder_in_project,
     read_json_object,
     read_regular_file,
     state_folder_problem,
@@ -37,7 +37,8 @@ _HANDOFF_SIZE_EXPRESSION = r"(?:[1-9]|[1-3][0-9]|4[0-8])k"
 _COMPACTION_EXPRESSION = (
     rf"client|(?:trim|{_HANDOFF_SIZE_EXPRESSION})(?:@(?:[6-9][0-9]|[1-9][0-9]{{2,3}})k)?"
 )
-# Matches the value that version 0.2.0 used. In that version, all handoffs had the same size.
+# Matches the value "handoff" of the setting ``compaction`` in version 0.2.0. In that version, all
+# handoffs had the same size.
 _FORMER_COMPACTION_PATTERN = re.compile(r"\Ahandoff(?=@|\Z)")
 _BYTE_SIZE_PATTERN = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
 _BYTE_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
@@ -125,7 +126,7 @@ def _parse_compaction(raw: object) -> Value:
     sizes = "a size such as 24k, up to 48k"
     return _make_pattern_parser(
         _COMPACTION_EXPRESSION,
-        f"client, trim, or {sizes}; trim and a size may have a threshold of 60k or more: 24k@150k",
+        f"client, trim, or {sizes}; a threshold of 60k or more may follow trim or a size: 24k@150k",
     )(current_value)
 
 
@@ -150,7 +151,7 @@ def _parse_vault(raw: object) -> Value:
     else:
         text = ""
     if not _BYTE_SIZE_PATTERN.fullmatch(text):
-        raise ValueError("a size, such as 500M or 20G, on or off")
+        raise ValueError("a size (such as 500M or 20G), on, or off")
     return text
 
 
@@ -205,8 +206,8 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
     "handoff_size": SettingDefinition(
         DEFAULT_HANDOFF_SIZE,
         (
-            "Maximum tokens in a handoff, 1k to 48k: the conversation, and lists of "
-            "files, commands and failures."
+            "Maximum number of tokens in a handoff, 1k to 48k. A handoff contains the conversation and "
+            "lists of files, commands and failures."
         ),
         _make_pattern_parser(_HANDOFF_SIZE_EXPRESSION, "a size such as 4k or 24k, up to 48k"),
         title="The size of a handoff",
@@ -230,8 +231,9 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
     "vault": SettingDefinition(
         DEFAULT_VAULT_SIZE,
         (
-            "Maximum size of the vault, such as 500M or 40G. It archives ancestors and sessions that the client "
-            "is about to delete; the oldest are removed first; 0 = no limit, off = archive nothing."
+            "Maximum size of the vault, such as 500M or 40G. The vault archives ancestors, and sessions that "
+            "the client is about to delete. When it is full, the oldest copies are removed. 0 = no limit, off "
+            "= archive nothing."
         ),
         _parse_vault,
         title="Maximum size of archived copies",
@@ -246,8 +248,7 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
     "triggers_off": SettingDefinition(
         (),
         (
-            "Triggers to switch off, such as 'full, recall'; as prompts they "
-            "go to the model unchanged."
+            "Triggers to switch off, such as 'full, recall'. They then go to the model as ordinary prompts."
         ),
         _parse_trigger_names,
     ),
@@ -256,13 +257,13 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
 
 FORMER_SETTINGS = {
     "index_at_start": "every start now updates the search index in the background",
-    "vault_max": "the setting vault takes the size: config vault 40G",
+    "vault_max": "set the size with the setting vault: resume-hooks config vault 40G",
     "vault_days": "archived copies stay until the vault is full",
     "threshold": "use the option --threshold in each trim",
     "keep_recent": "use the option --keep-recent in each trim",
     "ledger_file": (
-        "handoff_dir writes a document of each handoff into the project, and lineage shows the "
-        "latest session"
+        "with the setting handoff_dir, each handoff writes a document into the project, and the verb "
+        "lineage shows the latest session"
     ),
     "summary_timeout": f"the limit is {MODEL_TIMEOUT_SECONDS} seconds; rollover and trim --smart accept --timeout",
 }
@@ -293,7 +294,9 @@ def load_settings(where: Where | None = None) -> dict[str, Setting]:
     settings = {}
     for name, key in SETTING_DEFINITIONS.items():
         settings[name] = Setting(key.default, "default")
-    for name, source, raw in _raw_values(SETTING_DEFINITIONS, where or Where()):
+    for name, source, raw in _raw_values_with_names_and_sources(
+        SETTING_DEFINITIONS, where or Where()
+    ):
         try:
             settings[name] = Setting(SETTING_DEFINITIONS[name].parse(raw), source)
         except ValueError:
@@ -351,14 +354,14 @@ def describe_invalid_settings(where: Where | None = None) -> list[str]:
         sentences = [f"{path} is not a readable settings file"]
     else:
         sentences = []
-    for name, source, raw in _raw_values(SETTING_DEFINITIONS, where):
+    for name, source, raw in _raw_values_with_names_and_sources(SETTING_DEFINITIONS, where):
         try:
             SETTING_DEFINITIONS[name].parse(raw)
         except ValueError as error:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
-    if is_state_in_project(where):
+    if is_state_folder_in_project(where):
         sentences.append(
-            f"{where.state} is in a project, so its settings for a team and for documents are ignored"
+            f"{where.state} is in a project, so its team settings and document settings are ignored"
         )
     environ = where.environ
     state_variable = environ.get("RESUME_HOOKS_HOME", "")
@@ -377,7 +380,7 @@ def describe_former_settings(where: Where | None = None) -> list[str]:
     """Return a sentence for each setting from an earlier version that still has a value."""
     return [
         f"{name} ({source}) is ignored: {FORMER_SETTINGS[name]}."
-        for name, source, _ in _raw_values(FORMER_SETTINGS, where or Where())
+        for name, source, _ in _raw_values_with_names_and_sources(FORMER_SETTINGS, where or Where())
     ]
 
 
@@ -432,7 +435,9 @@ def _plugin_options(where: Where) -> dict[str, object]:
     return enabled_options
 
 
-def _raw_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, object]]:
+def _raw_values_with_names_and_sources(
+    names: Iterable[str], where: Where
+) -> Iterator[tuple[str, str, object]]:
     """Yield each value of the settings as (name, source, value), weakest source first.
 
     Values are not parsed yet. Empty values are left out.
@@ -442,7 +447,7 @@ def _raw_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, 
     for name, key in SETTING_DEFINITIONS.items():
         if key.is_stored_only:
             stored_only_names.add(name)
-    if not stored_only_names.isdisjoint([*stored, *options]) and is_state_in_project(where):
+    if not stored_only_names.isdisjoint([*stored, *options]) and is_state_folder_in_project(where):
         stored, options = (
             {name: source_values[name] for name in source_values if name not in stored_only_names}
             for source_values in (stored, options)
@@ -455,20 +460,20 @@ def _raw_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, 
 
 def _raw_values_by_source(
     name: str,
-    stored: Mapping[str, object],
-    options: Mapping[str, object],
+    stored_values: Mapping[str, object],
+    plugin_options: Mapping[str, object],
     environ: Mapping[str, str],
 ) -> Iterator[tuple[str, object]]:
     """Yield each source of a setting with its value, weakest source first.
 
     A setting with ``is_stored_only`` is not read from the environment.
     """
-    yield "file", stored.get(name)
+    yield "file", stored_values.get(name)
     if name not in FORMER_SETTINGS and SETTING_DEFINITIONS[name].is_stored_only:
-        yield "plugin", options.get(name)
+        yield "plugin", plugin_options.get(name)
         return
     yield "environment", environ.get(_variable_name(name))
-    yield "plugin", environ.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}", options.get(name))
+    yield "plugin", environ.get(f"CLAUDE_PLUGIN_OPTION_{name.upper()}", plugin_options.get(name))
 
 
 def _variable_name(name: str) -> str:

@@ -15,13 +15,13 @@ ROOT_FOLDER = os.path.abspath(os.sep)
 """The current folder of the programs that we start. No project contains it."""
 
 
-def project_roots(env: Mapping[str, str]) -> list[str]:
+def project_roots(environ: Mapping[str, str]) -> list[str]:
     """Return the paths of the project's folders, with links resolved and a slash at the end."""
-    folders = [env.get("CLAUDE_PROJECT_DIR", "")]
+    folders = [environ.get("CLAUDE_PROJECT_DIR", "")]
     try:
         folders.append(os.getcwd())
     except OSError:  # The current folder was deleted.
-        folders.append(env.get("PWD", ""))
+        folders.append(environ.get("PWD", ""))
     home = os.path.join(os.path.realpath(user_home()), "")
     roots = []
     for folder in folders:
@@ -48,9 +48,10 @@ def user_home() -> str:
 
 
 def _outermost_repository(folder: str, home: str) -> str:
-    """Return the outermost repository in the user's home that contains a folder, or the folder itself.
+    """Return the outermost repository in the user's home that contains a folder.
 
-    Return ``""`` for the home itself and for the folders above it.
+    If no repository contains it, return the folder itself. Return ``""`` for the home itself and
+    for the folders above it.
     """
     if home.startswith(os.path.join(folder, "")):
         return ""
@@ -72,7 +73,7 @@ def is_outside_projects(path: str, projects: Sequence[str]) -> bool:
     return not any(real.startswith(project) for project in projects)
 
 
-def is_in_project_or_repository(folder: str, env: Mapping[str, str]) -> bool:
+def is_in_project_or_repository(folder: str, environ: Mapping[str, str]) -> bool:
     """Check whether a folder, as given or with its links resolved, is in the project or a repository.
 
     A repository that contains the user's home is ignored.
@@ -82,4 +83,4 @@ def is_in_project_or_repository(folder: str, env: Mapping[str, str]) -> bool:
     is_in_repository = _outermost_repository(real, home) not in {"", real} or os.path.lexists(
         os.path.join(real, ".git")
     )
-    return is_in_repository or not is_outside_projects(folder, project_roots(env))
+    return is_in_repository or not is_outside_projects(folder, project_roots(environ))

@@ -18,7 +18,7 @@ import pytest
 
 from resume_hooks.__main__ import start
 from resume_hooks.cli.verb_table import FORMER_VERBS, VERBS
-from resume_hooks.errors import DISK_REMEDY
+from resume_hooks.errors import DISK_FAILURE_REMEDY
 from tests.builders import (
     CWD,
     SESSION,
@@ -227,7 +227,7 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.decode().splitlines() == [
         "resume-hooks: Could not write /a/file: No space left on device",
-        f"  {DISK_REMEDY}",
+        f"  {DISK_FAILURE_REMEDY}",
     ]
     assert not (config_home.config / "resume-hooks" / "log").exists()
 

@@ -87,4 +87,4 @@ def test_rename_mentions_an_open_session(config_home: ConfigHome, cli: Cli) -> N
     write_session(config_home.project(), SESSION, conversation(1))
     done = cli("rename", SESSION, "New")
     assert done.returncode == 0
-    assert b"note: A client may have it open" in done.stderr
+    assert b"note: A client may have the session open" in done.stderr

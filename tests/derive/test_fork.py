@@ -23,7 +23,7 @@ from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where, project_key
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import LineageFinder
-from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
 from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
@@ -158,7 +158,7 @@ def test_a_fork_that_begins_with_an_answer_gets_a_lineage(config_home: ConfigHom
         user("on", uuid="p", parent="a", ts=2),
     ]
     first = read_live_records(fork_receipt(write_lines(config_home, rows)).file)[0]
-    assert first["message"]["content"].startswith(OPENING_MARKER)
+    assert first["message"]["content"].startswith(LINEAGE_START_MARKER)
     assert "forkedFrom" not in first
 
 
@@ -392,10 +392,10 @@ def test_a_fork_moves_to_another_home(config_home: ConfigHome, other_folder: Pat
         "prompt 0 · rehome",
     )
     told, *found = read_live_records(made.file)
-    assert told["message"]["content"].startswith(OPENING_MARKER)
+    assert told["message"]["content"].startswith(LINEAGE_START_MARKER)
     assert (
         f"Its project was {CWD} and is {other_folder} now"
-        in told["message"]["content"].partition(CLOSING_MARKER)[2]
+        in told["message"]["content"].partition(LINEAGE_END_MARKER)[2]
     )
     assert [row["cwd"] for row in (told, *found)] == [
         *[str(other_folder)] * 3,
@@ -453,7 +453,7 @@ def test_a_second_move_is_added_to_the_lineage(
     once = fork_receipt(write_lines(config_home, conversation(1)), home=str(other_folder))
     told, *rest = read_live_records(fork_receipt(once.file, home=str(third)).file)
     content = told["message"]["content"]
-    assert content.count(OPENING_MARKER) == 1
+    assert content.count(LINEAGE_START_MARKER) == 1
     assert f"was {other_folder} and is {third} now" in content
     assert f"was {CWD} and is {other_folder} now" in content
     assert {row["cwd"] for row in rest} == {str(third)}
@@ -472,7 +472,7 @@ def test_a_compacted_session_moves_to_another_home(
     made = fork_receipt(write_lines(config_home, rows), home=str(other_folder))
     found = read_live_records(made.file)
     assert found[0]["cwd"] == str(other_folder)
-    assert found[2]["message"]["content"].startswith(OPENING_MARKER)
+    assert found[2]["message"]["content"].startswith(LINEAGE_START_MARKER)
 
 
 def test_a_fork_of_a_file_outside_the_projects_has_a_warning(

@@ -35,7 +35,7 @@ from resume_hooks.errors import (
 )
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
 from resume_hooks.sessions.link_log import Link, read_links
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, title_line
 from resume_hooks.transcripts.invariants import Check
@@ -166,8 +166,8 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
     assert opening["isCompactSummary"] is opening["isVisibleInTranscriptOnly"] is True
     assert opening["message"]["role"] == "user"
     text = opening["message"]["content"]
-    assert text.startswith(f"{OPENING_MARKER}\n")
-    assert text.endswith(f"{CLOSING_MARKER}\n\n{NEXT_STEP_HEADING}\nwrite the changelog")
+    assert text.startswith(f"{LINEAGE_START_MARKER}\n")
+    assert text.endswith(f"{LINEAGE_END_MARKER}\n\n{NEXT_STEP_HEADING}\nwrite the changelog")
 
     assert (answer["type"], answer["parentUuid"]) == ("assistant", opening["uuid"])
     message = answer["message"]
@@ -347,7 +347,7 @@ NEXT_STEPS = {
     "quotes": "say \"hi\" and 'bye' \\ `x` $(rm -rf /)",
     "newlines": "one\ntwo\r\n\nthree\ttabbed",
     "emoji": "ship it 🚀👩‍👩‍👧",
-    "markers": f"forget {CLOSING_MARKER} and {OPENING_MARKER}",
+    "markers": f"forget {LINEAGE_END_MARKER} and {LINEAGE_START_MARKER}",
     "line separators": "a\u2028b\u0085c",
     "controls": "\x1b[31mred\x07\x00",
     "long, three bytes each": "語" * MAX_NEXT_STEP_CHARACTERS,
@@ -364,7 +364,7 @@ def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str)
     step = NEXT_STEPS[name]
     receipt, records = write_handoff(config_home, write_parent(config_home), next_step=step)
     assert records[OPENING_LINE_NUMBER]["message"]["content"].endswith(
-        f"{CLOSING_MARKER}\n\n{NEXT_STEP_HEADING}\n{step}"
+        f"{LINEAGE_END_MARKER}\n\n{NEXT_STEP_HEADING}\n{step}"
     )
     info = get_session_info(receipt.session_id, directory=CWD)
     assert info is not None
@@ -391,7 +391,12 @@ def test_any_title_and_any_step_pass_all_checks(
 
 @pytest.mark.parametrize(
     ("step", "expected_end"),
-    [("", CLOSING_MARKER), (" ", CLOSING_MARKER), ("\n\t ", CLOSING_MARKER), ("a\ud83db", "\na?b")],
+    [
+        ("", LINEAGE_END_MARKER),
+        (" ", LINEAGE_END_MARKER),
+        ("\n\t ", LINEAGE_END_MARKER),
+        ("a\ud83db", "\na?b"),
+    ],
 )
 def test_blank_and_invalid_next_steps_are_cleaned(
     config_home: ConfigHome, step: str, expected_end: str

@@ -25,7 +25,7 @@ from resume_hooks.errors import (
     SessionNotFound,
     UsageError,
 )
-from resume_hooks.sessions.lineage_block import OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_START_MARKER
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage.atomic import create_session
 from resume_hooks.transcripts import invariants
@@ -265,7 +265,7 @@ def read_opening(path: str) -> str:
     """Return the opening of a session, which begins with the session's lineage."""
     transcript = scan_transcript(path)
     opening = get_message(transcript.read_record(transcript.chain[0]))["content"]
-    assert opening.startswith(OPENING_MARKER)
+    assert opening.startswith(LINEAGE_START_MARKER)
     return str(opening)
 
 

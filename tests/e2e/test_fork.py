@@ -26,7 +26,7 @@ from resume_hooks.derive.cut_point import CutAtRecord, CutBeforeCompaction, CutS
 from resume_hooks.errors import NothingToFork
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage_block import OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_START_MARKER
 from resume_hooks.transcripts.linearize import find_largest_valid_count, linearize_chain
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import MISSING_RESULT_TEXT
@@ -235,7 +235,9 @@ def remove_lineage_row(rows: RequestRows) -> RequestRows:
 
     A fork has this text if its conversation begins with an answer.
     """
-    return [row for row in rows if not (row[0] == "text" and row[2].startswith(OPENING_MARKER))]
+    return [
+        row for row in rows if not (row[0] == "text" and row[2].startswith(LINEAGE_START_MARKER))
+    ]
 
 
 def differing_rows(found: RequestRows, wanted: RequestRows) -> list[Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.sessions.lineage import LineageFinder
-from resume_hooks.sessions.lineage_block import CLOSING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER
 from resume_hooks.sessions.link_log import read_links
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, conversation_of_request
@@ -114,7 +114,7 @@ def test_the_start_of_a_session_adds_each_text_once(
         assert len(waiting_handoffs(home)) == 1
         clear_session(tui)
         said = send_prompt_and_read_request(tui, "go on BETA")
-        assert said.count(CLOSING_MARKER) == 1
+        assert said.count(LINEAGE_END_MARKER) == 1
         assert all(words in said for words in (parent.stem, "fix the tests", "started by /clear"))
         assert [role for role, _ in conversation_of_request(api.main_requests()[-1])].count(
             "assistant"
@@ -130,10 +130,10 @@ def test_the_start_of_a_session_adds_each_text_once(
         assert LineageFinder(home.where).is_superseded(str(child))
         compact_session(tui)
         said = send_prompt_and_read_request(tui, "go on GAMMA")
-        assert (said.count(CLOSING_MARKER), said.count("before it was compacted")) == (1, 1)
+        assert (said.count(LINEAGE_END_MARKER), said.count("before it was compacted")) == (1, 1)
         assert parent.stem in said
         compact_session(tui)
-        assert send_prompt_and_read_request(tui, "go on DELTA").count(CLOSING_MARKER) == 1
+        assert send_prompt_and_read_request(tui, "go on DELTA").count(LINEAGE_END_MARKER) == 1
     api.clear_requests()
     done = run_print(
         every_client,
@@ -145,7 +145,7 @@ def test_the_start_of_a_session_adds_each_text_once(
         extra_env=QUIET_ENV,
     )
     assert done.returncode == 0, done.stderr
-    assert text_of_request(api.main_requests()[-1]).count(CLOSING_MARKER) == 1
+    assert text_of_request(api.main_requests()[-1]).count(LINEAGE_END_MARKER) == 1
     assert child.read_bytes() == raw
 
 
@@ -166,9 +166,9 @@ def test_opening_the_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
     wait_for_hook(lambda: waiting_handoffs(tui.home) == [])
     tui.wait_until_idle()
     said = send_prompt_and_read_request(tui, "go on BETA")
-    assert (said.count(CLOSING_MARKER), said.count("started by /clear")) == (1, 0)
+    assert (said.count(LINEAGE_END_MARKER), said.count("started by /clear")) == (1, 0)
     clear_session(tui)
-    assert CLOSING_MARKER not in send_prompt_and_read_request(tui, "something else GAMMA")
+    assert LINEAGE_END_MARKER not in send_prompt_and_read_request(tui, "something else GAMMA")
     assert link_kinds(tui.home) == ["handoff", "clear"]
     assert read_links(tui.home.where)[-1].parent_id == child.stem
 
@@ -188,7 +188,7 @@ def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(
             if heard:
                 other.wait_for(f"a handoff waits here: /resume {child.stem}")
             assert ("a handoff waits" in other.text()) is heard
-            assert CLOSING_MARKER not in send_prompt_and_read_request(other, "hello")
+            assert LINEAGE_END_MARKER not in send_prompt_and_read_request(other, "hello")
     clear_session(tui)
     assert "fix the tests" in send_prompt_and_read_request(tui, "go on BETA")
     tui.submit_paste(f"/resume {child.stem}")

@@ -15,7 +15,7 @@ from resume_hooks.reading.summary_check import (
     check_summary,
     read_record_texts,
 )
-from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
 from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 from tests.builders import (
     SESSION,
@@ -141,9 +141,7 @@ def test_a_mark_names_at_most_three_claims() -> None:
 
 def test_only_the_words_of_the_conversation_are_evidence(tmp_path: Path) -> None:
     """Prompts, calls and results are evidence. Summaries, titles and the plugin's own texts are not."""
-    told_before = (
-        f"hook says: {OPENING_MARKER}\n1. other\n{CLOSING_MARKER}\n\nsummary by haiku: SecretPlan"
-    )
+    told_before = f"hook says: {LINEAGE_START_MARKER}\n1. other\n{LINEAGE_END_MARKER}\n\nsummary by haiku: SecretPlan"
     command = (
         "<command-message>x</command-message>\n<command-name>/x:go</command-name>\n"
         "<command-args>far</command-args>"

@@ -89,7 +89,9 @@ def test_a_session_is_searched_with_its_sub_agents(config_home: ConfigHome) -> N
         f"{session_id(1)}/agent-a1:0",
         f"{session_id(1)}/agent-b2:0",
     }
-    found = search_home(config_home, "linter", session_ids=session_ids([1]), agent="agent-b2")
+    found = search_home(
+        config_home, "linter", session_ids=session_ids([1]), subagent_name="agent-b2"
+    )
     assert [hit.reference for hit in found.hits] == [f"{session_id(1)}/agent-b2:0"]
 
 

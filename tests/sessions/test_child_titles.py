@@ -136,7 +136,7 @@ with lock_titles(sys.argv[1]):
 def test_the_wait_for_another_process_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The wait for another process's lock on titles ends after ``TITLE_LOCK_SECONDS``.
+    """The wait for another process's lock on titles ends after ``MAX_TITLE_LOCK_WAIT_SECONDS``.
 
     The lock is free as soon as the other process is killed.
     """
@@ -145,11 +145,11 @@ def test_the_wait_for_another_process_is_limited(
     try:
         assert holder.stdout.readline() == "held\n"
         assert not is_lock_free(tmp_path)
-        monkeypatch.setattr("resume_hooks.sessions.child_titles.TITLE_LOCK_SECONDS", 0.05)
+        monkeypatch.setattr("resume_hooks.sessions.child_titles.MAX_TITLE_LOCK_WAIT_SECONDS", 0.05)
         with lock_titles(str(tmp_path)):
             assert not is_lock_free(tmp_path)
         threading.Timer(0.2, holder.kill).start()
-        monkeypatch.setattr("resume_hooks.sessions.child_titles.TITLE_LOCK_SECONDS", 60.0)
+        monkeypatch.setattr("resume_hooks.sessions.child_titles.MAX_TITLE_LOCK_WAIT_SECONDS", 60.0)
         with lock_titles(str(tmp_path)):
             assert holder.wait() != 0
             assert not is_lock_free(tmp_path)

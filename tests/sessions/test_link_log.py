@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions.link_log import (
-    MAX_LOG_BYTES,
+    MAX_LINKS_FILE_BYTES,
     Link,
     links_file,
     read_links,
@@ -85,7 +85,7 @@ def test_an_unusable_links_file_is_ignored(config_home: ConfigHome, kind: str) -
         os.symlink("/dev/zero", links_file(Where()))
     else:
         record_link(CLEAR_LINK, Where())
-        os.truncate(links_file(Where()), MAX_LOG_BYTES + 1)
+        os.truncate(links_file(Where()), MAX_LINKS_FILE_BYTES + 1)
     assert read_links(Where()) == []
 
 

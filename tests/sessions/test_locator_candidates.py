@@ -18,7 +18,7 @@ from resume_hooks.sessions.locator_forms import (
     filter_by_name_lines,
     find_sessions_titled,
     pattern_of_words,
-    titles_of,
+    session_titles,
 )
 from resume_hooks.sessions.session_files import (
     SessionFile,
@@ -71,7 +71,7 @@ def test_every_title_is_found(
     own = way(named)
     content = [own, *records] if place == "head" or kind == "prompt" else [*records, own]
     session = write_candidate(tmp_path_factory.mktemp("sift"), content)
-    for answer in titles_of(HeadTail(session.path)) - {"(no prompt yet)"}:
+    for answer in session_titles(HeadTail(session.path)) - {"(no prompt yet)"}:
         for typed in (answer, answer.swapcase() if answer.isascii() else answer):
             assert filter_by_name_lines(pattern_of_words(typed), [session], {}) == [session]
         assert find_sessions_titled(answer, [session]) == [session]
@@ -124,5 +124,5 @@ def test_every_title_of_the_corpus_is_found(tmp_path: Path) -> None:
         (tmp_path / f"{session_id(number)}.jsonl").write_bytes(path.read_bytes())
     for session in sessions_in_project_folder(str(tmp_path)):
         glance = HeadTail(session.path)
-        names = {*titles_of(glance), glance.tag} - {"", "(no prompt yet)"}
+        names = {*session_titles(glance), glance.tag} - {"", "(no prompt yet)"}
         assert all(filter_by_name_lines(pattern_of_words(name), [session], {}) for name in names)

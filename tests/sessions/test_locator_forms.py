@@ -116,7 +116,7 @@ LOCATOR_CASES: dict[
     "counting back too far says how many there are": (
         [session_to_write(1)],
         {
-            "latest~1": (SessionNotFound, f"There is only 1 session of {CWD} to count back from"),
+            "latest~1": (SessionNotFound, f"There is only 1 session in {CWD} to count back from"),
             ("latest~1", "/nowhere"): (SessionNotFound, "No session of /nowhere yet"),
         },
     ),
@@ -390,7 +390,7 @@ def test_sessions_behind_a_link_are_mentioned(config_home: ConfigHome, tmp_path:
     with pytest.raises(SessionNotFound) as found:
         resolve_locator(session_id(5), CWD, config_home.where)
     assert found.value.remedy.startswith(
-        f"{path} lies behind a symbolic link, which is not followed"
+        f"{path} is behind a symbolic link, and links are not followed"
     )
     os.unlink(path)
     os.rename(tmp_path / "moved.jsonl", path)
@@ -402,5 +402,5 @@ def test_sessions_behind_a_link_are_mentioned(config_home: ConfigHome, tmp_path:
     for words in (session_id(5)[:8], "some title"):
         with pytest.raises(SessionNotFound) as found:
             resolve_locator(words, CWD, config_home.where)
-        assert f"{folder} lies behind a symbolic link" in found.value.remedy
+        assert f"{folder} is behind a symbolic link" in found.value.remedy
     assert resolve_locator(path, CWD, config_home.where).session_id == session_id(5)

@@ -19,7 +19,11 @@ import pytest
 from resume_hooks import clock
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.sessions.open_sessions import RECENT_WRITE_SECONDS, Clients, describe_open_session
+from resume_hooks.sessions.open_sessions import (
+    RECENT_WRITE_SECONDS,
+    RunningClients,
+    describe_open_session,
+)
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system import processes
 from tests.builders import (
@@ -205,7 +209,7 @@ def test_an_unlisted_client_opens_no_session(
         mtime=LONG_AGO,
     )
     assert describe_open_session(session_file(path), config_home.where) == ""
-    assert not Clients(config_home.where).may_open_child(
+    assert not RunningClients(config_home.where).may_open_child(
         os.getpid(), SESSION, unlisted_client_process_id
     )
 
@@ -220,7 +224,7 @@ def test_only_the_client_that_made_a_child_may_open_it(
     here, other = os.getpid(), os.getppid()
 
     def may_open(maker_process_id: int | None) -> bool:
-        return Clients(config_home.where).may_open_child(here, SESSION, maker_process_id)
+        return RunningClients(config_home.where).may_open_child(here, SESSION, maker_process_id)
 
     write_client_entry(config_home, here, sessionId=OTHER_ID)
     write_client_entry(config_home, other, sessionId=OTHER_ID)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, opening_text, shorten_opening
 from tests.sessions.test_lineage_block import block_of_child, present_ancestor
 
@@ -38,11 +38,11 @@ def test_a_long_digest_is_shortened() -> None:
     """If a digest is too long, its end is cut off, and a line names the command that shows all of it."""
     text = shorten_opening(opening_of_child(), MAX_OPENING_CHARACTERS, OPENING_REFERENCE)
     assert len(text) <= MAX_OPENING_CHARACTERS
-    assert text.startswith(OPENING_MARKER)
+    assert text.startswith(LINEAGE_START_MARKER)
     assert text.endswith(
         f"\n(cut here; all of it: resume-hooks read {OPENING_REFERENCE})\n\n{NEXT_STEP_HEADING}\nfix the tests"
     )
-    middle = text.partition(f"{CLOSING_MARKER}\n\n")[2].partition("\n(cut")[0].split("\n")
+    middle = text.partition(f"{LINEAGE_END_MARKER}\n\n")[2].partition("\n(cut")[0].split("\n")
     assert middle == [f"line {number} of the digest" for number in range(len(middle))]
     assert len(text) > MAX_OPENING_CHARACTERS - 100
 
@@ -65,11 +65,11 @@ def test_any_long_opening_fits(
         OPENING_REFERENCE,
     )
     assert len(text) <= max_characters
-    assert text.count(OPENING_MARKER) == text.count(CLOSING_MARKER) == 1
+    assert text.count(LINEAGE_START_MARKER) == text.count(LINEAGE_END_MARKER) == 1
     assert (f"{NEXT_STEP_HEADING}\n{step.strip()[:100]}" in text) is bool(step.strip())
 
 
-@pytest.mark.parametrize("text", ["", "hello", f"x{OPENING_MARKER}{CLOSING_MARKER}"])
+@pytest.mark.parametrize("text", ["", "hello", f"x{LINEAGE_START_MARKER}{LINEAGE_END_MARKER}"])
 def test_a_text_that_is_not_an_opening_is_not_shortened(text: str) -> None:
     """``shorten_opening`` returns an empty text if its argument is not an opening."""
     assert shorten_opening(text, MAX_OPENING_CHARACTERS, OPENING_REFERENCE) == ""

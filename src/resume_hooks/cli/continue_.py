@@ -33,8 +33,8 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of_session
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import format_bytes
-from resume_hooks.sessions.open_sessions import Clients
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.open_sessions import RunningClients
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import clipboard
@@ -96,7 +96,7 @@ def _confirm_start(session: SessionFile, where: Where, *, is_open: bool) -> None
 
 def list_open_session_notes(session: SessionFile, where: Where) -> list[str]:
     """Return a list with a warning if a running client has the session open, else an empty list."""
-    pid = Clients(where).find_client_of_session(session.session_id)
+    pid = RunningClients(where).find_client_of_session(session.session_id)
     if not pid:
         return []
     note = (
@@ -110,7 +110,10 @@ def _find_start_of_session_or_child(session: SessionFile, child: Receipt | None)
     if child is not None:
         return find_client_start(child.session_id, child.file, child.folder, Where())
     return find_client_start(
-        session.session_id, session.path, home_folder(HeadTail(session.path), Where()), Where()
+        session.session_id,
+        session.path,
+        home_folder_of_session(HeadTail(session.path), Where()),
+        Where(),
     )
 
 

@@ -45,7 +45,7 @@ def print_lineage(options: LineageOptions) -> None:
     if options.tree or options.everything:
         raise UsageError("--tree and --all need --derived", "Add --derived.")
     notes: list[str] = []
-    part_lineages = options.find_part_functions(questions.find_lineage_by_option)
+    part_lineages = options.find_part_functions(questions.find_lineage_with_part_option)
     if part_lineages:
         rows, notes = part_lineages[0](options, _read_local_lineage)
     else:
@@ -109,7 +109,7 @@ def ancestor_line(row: Ancestor) -> str:
 
 
 def _print_descendants(options: LineageOptions) -> None:
-    if options.find_part_functions(questions.find_lineage_by_option):
+    if options.find_part_functions(questions.find_lineage_with_part_option):
         raise UsageError("--derived shows only the sessions of this machine", "Leave --team out.")
     session = options.locate_session(allow_other_agents=True)
     lineage_finder = LineageFinder(options.where)

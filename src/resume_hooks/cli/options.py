@@ -26,7 +26,7 @@ from resume_hooks.seam import Function, Question, find_answers, insert_part_name
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import (
     AGENT_NAMES,
-    ALL_AGENTS,
+    NAME_FOR_ALL_AGENTS,
     RESUMABLE_AGENT_NAMES,
     require_answers,
 )
@@ -110,8 +110,8 @@ TARGET_AGENT_OPTION = option(
 DRY_RUN_OPTION = flag(help="Show the result, but write nothing.")
 YES_OPTION = flag(help="Do not ask.")
 AGENT_OPTION = option(
-    type=click.Choice([*AGENT_NAMES, ALL_AGENTS]),
-    default=ALL_AGENTS,
+    type=click.Choice([*AGENT_NAMES, NAME_FOR_ALL_AGENTS]),
+    default=NAME_FOR_ALL_AGENTS,
     show_default=True,
     help="Include only this agent's sessions.",
 )

@@ -20,7 +20,7 @@ from resume_hooks.cli.output import (
 )
 from resume_hooks.cli.search_answer import MAX_INDEX_UPDATE_SECONDS, print_search_result
 from resume_hooks.paths import Where, canonical_path
-from resume_hooks.search.roles import DEFAULT_SEARCH_HITS, MAX_SEARCH_HITS
+from resume_hooks.search.roles import DEFAULT_MAX_SEARCH_HITS, MAX_SEARCH_HITS
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope, current_project_scope
 
@@ -63,7 +63,7 @@ def parse_plain_search(arguments: Sequence[str]) -> PlainSearch | None:
         list[str](),
         list[str](),
         set[str](),
-        str(DEFAULT_SEARCH_HITS),
+        str(DEFAULT_MAX_SEARCH_HITS),
     )
     remaining_words = iter(arguments[1:])
     for word in remaining_words:

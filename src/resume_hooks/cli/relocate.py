@@ -24,7 +24,7 @@ from resume_hooks.seam import find_answers
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.archived.manifest import find_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy, make_only_archived_error
-from resume_hooks.sessions.project_folder import MovedFolder, home_folder
+from resume_hooks.sessions.project_folder import MovedFolder, home_folder_of_session
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, can_client_resume, session_file
 from resume_hooks.system.git_worktrees import command_to_recreate_worktree
@@ -84,7 +84,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
             (),
             is_archived=True,
         )
-    folder = home_folder(HeadTail(session.path), where)
+    folder = home_folder_of_session(HeadTail(session.path), where)
     start = find_client_start(session.session_id, session.path, folder, where)
     if not can_client_resume(session, where) and not start.config_home:
         reason = (
@@ -188,7 +188,7 @@ def copy_into_chosen_folder(session: SessionFile, loss: SessionLoss, where: Wher
     ).receipt
     print_child_note(receipt)
     for note_on_other_sessions in find_answers(questions.note_on_other_sessions):
-        former_home = home_folder(HeadTail(session.path), where)
+        former_home = home_folder_of_session(HeadTail(session.path), where)
         if note := note_on_other_sessions(former_home, chosen_home.folder, where):
             print_text(f"note: {note}", err=True)
     return session_file(receipt.file)

@@ -27,10 +27,10 @@ from resume_hooks.search.scope import (
     project_scope_of_folder,
     session_scope,
 )
-from resume_hooks.sessions.agents.registry import ALL_AGENTS
+from resume_hooks.sessions.agents.registry import NAME_FOR_ALL_AGENTS
 
 if TYPE_CHECKING:
-    from resume_hooks.search.index.update import Progress
+    from resume_hooks.search.index.update import ProgressCallback
 
 _CURRENT_SESSION_LOCATOR = "."
 
@@ -38,8 +38,8 @@ _CURRENT_SESSION_LOCATOR = "."
 def search_and_print_hits(options: SearchOptions) -> None:
     """Search for the words and print the turns that were found."""
     refuse_unknown_options(options.words)
-    for search_by_option in options.find_part_functions(questions.search_by_option):
-        search_by_option(options)
+    for search_with_part_option in options.find_part_functions(questions.search_with_part_option):
+        search_with_part_option(options)
         return
     options.refuse_combination("project", "lineage", "session", "everywhere")
     with show_work_progress("Indexing", quiet=options.as_json) as progress:
@@ -60,7 +60,7 @@ def search_and_print_hits(options: SearchOptions) -> None:
     )
 
 
-def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResult:
+def _find_hits(options: SearchOptions, progress: ProgressCallback | None) -> SearchResult:
     """Return the turns that a search finds.
 
     If ``--file`` names a line (``PATH:LINE``), an installed part finds the session that wrote that
@@ -75,7 +75,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
         file=options.file,
         role=options.role or "",
         include_helpers=options.helpers,
-        agent_names=frozenset({options.agent} - {ALL_AGENTS}),
+        agent_names=frozenset({options.agent} - {NAME_FOR_ALL_AGENTS}),
     )
     if options.file:
         for answer_line_search in find_answers(questions.answer_line_search):

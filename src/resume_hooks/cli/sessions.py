@@ -34,8 +34,10 @@ _AGE_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
 def list_sessions(options: SessionsOptions) -> None:
     """Print a page of the list of sessions."""
     options.refuse_combination("everywhere", "project")
-    for list_sessions_by_option in options.find_part_functions(questions.list_sessions_by_option):
-        list_sessions_by_option(options)
+    for list_sessions_with_part_option in options.find_part_functions(
+        questions.list_sessions_with_part_option
+    ):
+        list_sessions_with_part_option(options)
         return
     options.refuse_combination("archived", "expiring")
     folder = find_project_folder(options.project)

@@ -59,10 +59,10 @@ def delete_session(options: DeleteOptions) -> None:
         raise UsageError(
             "--older-than and --damaged need --empty-trash", "Omit these options, or SESSION."
         )
-    for delete_sessions_by_option in options.find_part_functions(
-        questions.delete_sessions_by_option
+    for delete_sessions_with_part_option in options.find_part_functions(
+        questions.delete_sessions_with_part_option
     ):
-        delete_sessions_by_option(options)
+        delete_sessions_with_part_option(options)
         return
     is_asking = options.must_ask("Deleting")
     if options.locator is None:

@@ -25,7 +25,7 @@ from resume_hooks.derive.verbs.trim import TrimOutcome, trim
 from resume_hooks.derive.verbs.trim_in_place import trim_in_place
 from resume_hooks.derive.verbs.untrim import UntrimSpec, untrim
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session
 
 
 def trim_session(options: TrimOptions) -> Receipt:
@@ -33,8 +33,8 @@ def trim_session(options: TrimOptions) -> Receipt:
 
     If the option of an installed part was given (``--smart``), the part creates the child.
     """
-    for trim_by_option in options.find_part_functions(questions.trim_by_option):
-        return trim_by_option(options)
+    for trim_with_part_option in options.find_part_functions(questions.trim_with_part_option):
+        return trim_with_part_option(options)
     if options.force and not options.in_place:
         raise UsageError(
             "--force needs --in-place",
@@ -64,7 +64,9 @@ def trim_session(options: TrimOptions) -> Receipt:
     fields: dict[str, Any] = {}
     if options.in_place:
         session = options.locate_session()
-        refuse_start_without_client(options, home_folder(session.head_tail, options.where))
+        refuse_start_without_client(
+            options, home_folder_of_session(session.head_tail, options.where)
+        )
         outcome = trim_in_place(session, trim_options, caller, force=options.force)
         fields = {"in_place": True, "backup": outcome.receipt.backup or None}
     else:

@@ -215,7 +215,7 @@ def load_writer(name: str, where: Where) -> Writer:
     """
     row = _get_agent_with_writer(name, where)
     make_writer = questions.agent_writer.load_function(row.part, row.writer_entry_point)
-    return make_writer(row.home_folder(where), where)
+    return make_writer(row.agent_home(where), where)
 
 
 def load_foreign_writer(name: str, where: Where) -> ForeignWriter:
@@ -225,7 +225,7 @@ def load_foreign_writer(name: str, where: Where) -> ForeignWriter:
     """
     row = _get_agent_with_writer(name, where)
     make_writer = questions.foreign_agent_writer.load_function(row.part, row.writer_entry_point)
-    return make_writer(row.home_folder(where), where)
+    return make_writer(row.agent_home(where), where)
 
 
 def _get_agent_with_writer(name: str, where: Where) -> AgentRow:

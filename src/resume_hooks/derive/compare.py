@@ -26,7 +26,7 @@ from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVED_TOKENS, make_o
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.shared_values import COLD_CACHE_NOTICE_TOKENS
@@ -375,7 +375,7 @@ def compare_strategies(
     return Comparison(
         session_id=session.session_id,
         ends=ends,
-        folder=home_folder(ends, where),
+        folder=home_folder_of_session(ends, where),
         context=context,
         recent_requests=recent_requests,
         base_request=base,

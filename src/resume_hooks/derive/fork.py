@@ -45,7 +45,7 @@ from resume_hooks.paths import Where, canonical_path, project_folders
 from resume_hooks.sessions.archived.sessions import project_folder_of_session
 from resume_hooks.sessions.lineage_block import describe_move
 from resume_hooks.sessions.opening_layout import lineage_line, message_line
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import replace_surrogates
@@ -260,7 +260,7 @@ def _plan_relocation_to(parent: ParentScan, home: str | None, where: Where) -> R
     new_home = canonical_path(home)
     if not home or not os.path.isdir(home):
         raise UsageError(f"{home} is not a folder", "Name an existing folder for the session.")
-    current_home, recorded_folders = home_folder(parent.ends, where), parent.ends.folders
+    current_home, recorded_folders = home_folder_of_session(parent.ends, where), parent.ends.folders
     old_home = (
         current_home
         if current_home in recorded_folders or not recorded_folders

@@ -40,7 +40,7 @@ from resume_hooks.reading.digest.sections import (
 )
 from resume_hooks.redaction.texts import count_placeholders, redact
 from resume_hooks.sessions.lineage import Ancestor
-from resume_hooks.sessions.lineage_block import remove_block_markers
+from resume_hooks.sessions.lineage_block import replace_block_markers
 from resume_hooks.sessions.opening_layout import next_step_for_task, opening_lines, opening_text
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.sessions.session import Session
@@ -335,12 +335,12 @@ def _format_card(
     else:
         verb = "Rolled over from"
     if child.subagent:
-        subagent = f"`{remove_block_markers(plain_line(child.subagent))}` of "
+        subagent = f"`{replace_block_markers(plain_line(child.subagent))}` of "
     else:
         subagent = ""
     # The client shows the card as Markdown. A backtick in the title could start a code span that
     # never ends.
-    title = remove_block_markers(plain_line(parent.title)).replace("`", "'")
+    title = replace_block_markers(plain_line(parent.title)).replace("`", "'")
     lines = [f"**{verb}** {subagent}{title} (`{parent.session_id}`){lineage_position}."]
     if next_step:
         lines.append(
@@ -447,11 +447,11 @@ def format_plan_note(ends: HeadTail, where: Where) -> str:
     title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
     if title:
         title_in_brackets = (
-            f" ({redact(remove_block_markers(collapse_line(title, MAX_TITLE_CHARACTERS)))[0]})"
+            f" ({redact(replace_block_markers(collapse_line(title, MAX_TITLE_CHARACTERS)))[0]})"
         )
     else:
         title_in_brackets = ""
     return (
-        f"The plan for this work{title_in_brackets} is in the file {remove_block_markers(plain_line(path))}: read it "
+        f"The plan for this work{title_in_brackets} is in the file {replace_block_markers(plain_line(path))}: read it "
         "before you continue."
     )

@@ -57,7 +57,7 @@ from resume_hooks.reading.summary_check import CheckedSummary, check_summary, re
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import agent_of_path, readable_session
 from resume_hooks.sessions.held_links import remove_links
-from resume_hooks.sessions.lineage_block import remove_block_markers
+from resume_hooks.sessions.lineage_block import replace_block_markers
 from resume_hooks.sessions.record_references import (
     MAX_LINE_DIGITS,
     SHORT_ID_CHARACTERS,
@@ -384,7 +384,7 @@ def _parse_record_number(record: int | str, session_id: str) -> int:
 
 
 def _clean_line(text: str, max_characters: int) -> str:
-    return remove_block_markers(
+    return replace_block_markers(
         collapse_line(plain_line(text[: max_characters * 8]), max_characters)
     )
 
@@ -650,7 +650,7 @@ def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) 
         passed_checks.extend(writing.check_child_file(plan, title, temporary_path))
         require_all_checks(passed_checks, path)
 
-    with backups.open_for_rewrite(session_id, path, where) as (original, copy):
+    with backups.open_and_copy_for_rewrite(session_id, path, where) as (original, copy):
         with open(copy, "rb") as stream:
             is_unchanged = stream.read() == old_bytes
         if not is_unchanged:

@@ -17,7 +17,7 @@ from resume_hooks.search.listing import ORIGINAL_KIND, ListedSession
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_with_name
 from resume_hooks.sessions.child_titles import kind_unless_in_title
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -36,7 +36,7 @@ def answer_request(request: Request) -> Report:
     in_all_projects = request.text == ALL_OPTION
     with time_limit(shell_command("sessions")):
         if request.path:
-            folder = home_folder(HeadTail(request.path), request.where)
+            folder = home_folder_of_session(HeadTail(request.path), request.where)
         else:
             folder = current_folder()
         rows = list(

@@ -50,7 +50,7 @@ from resume_hooks.hooks.triggers import BARE_SIGN, Trigger
 from resume_hooks.paths import Where, find_session
 from resume_hooks.seam import find_answers
 from resume_hooks.sessions.link_log import read_links
-from resume_hooks.sessions.open_sessions import Clients
+from resume_hooks.sessions.open_sessions import RunningClients
 from resume_hooks.sessions.session import Session
 from resume_hooks.system.processes import find_client_pid
 from resume_hooks.system.text import collapse_line
@@ -216,7 +216,7 @@ def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
     return (
         open_question.is_open
         and bool(question.child)
-        and not Clients(where).may_open_child(find_client_pid(), question.child, creator_pid)
+        and not RunningClients(where).may_open_child(find_client_pid(), question.child, creator_pid)
     )
 
 

@@ -30,7 +30,7 @@ from resume_hooks.paths import (
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.texts import Secret
 from resume_hooks.sessions.lineage import LineageFinder
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import SUBAGENTS_FOLDER, subagents_of_session
 from resume_hooks.system.text import plain_line, replace_surrogates
@@ -227,7 +227,7 @@ def _make_bundle_head(
     return BundleHead(
         session_id=session.session_id,
         title=replace_surrogates(plain_line(ends.make_title(redact))),
-        cwd=redact(replace_surrogates(home_folder(ends, where))),
+        cwd=redact(replace_surrogates(home_folder_of_session(ends, where))),
         created=ends.created_at,
         ended=ends.ended_at,
         parent_session_id=parent.session_id if parent else "",

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest.prose import MARKUP_PATTERN
 from resume_hooks.reading.render import render_record_text
-from resume_hooks.sessions.lineage_block import OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_START_MARKER
 from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import metadata_records, records
@@ -383,7 +383,7 @@ def read_record_texts(file: str | SharedFile, session_id: str) -> Iterator[tuple
             text = render_record_text(record)
             if not any(
                 words in text[:_MAX_SEARCHED_START_CHARACTERS]
-                for words in (OPENING_MARKER, AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING)
+                for words in (LINEAGE_START_MARKER, AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING)
             ):
                 is_command = records.is_prompt(record) and text.startswith("<command-")
                 yield (

@@ -178,7 +178,7 @@ class Wording:
 
     @property
     def may_have_unread_records(self) -> bool:
-        """Whether a phrase may be in more records than one search reads."""
+        """Whether the records with a phrase may be too many for one search to read all of them."""
         return any(
             lookup.term.is_phrase and lookup.record_count > MAX_PHRASE_RECORDS
             for lookup in self.lookups
@@ -191,7 +191,7 @@ class Wording:
             return sum(self.lookups[position].weight for position in term_numbers) / total_weight
         return 1.0
 
-    def typed_fraction(self, text: Text) -> float:
+    def weight_fraction_typed_exactly(self, text: Text) -> float:
         """Return the weight of the terms that a text contains exactly as typed.
 
         The weight is a fraction of the total weight of the query, 0 to 1.
@@ -201,7 +201,7 @@ class Wording:
             [
                 position
                 for position, word in enumerate(self._typed_phrases)
-                if word.find_in(folded_text) >= 0
+                if word.find_first_position(folded_text) >= 0
             ]
         )
 
@@ -210,7 +210,7 @@ class HitMaker:
     """Makes hits from ranked turns.
 
     A ``HitMaker`` reads at most ``max_reads`` records to verify phrases. Of its hits, at most
-    ``MAX_HEADLESS_HITS`` come from the files in ``headless``, which contain headless runs.
+    ``MAX_HEADLESS_HITS`` come from the files in ``headless_file_ids``, which contain headless runs.
     """
 
     def __init__(
@@ -218,10 +218,10 @@ class HitMaker:
         sources: Sources,
         wordings: Sequence[Wording],
         max_reads: int = MAX_READ_RECORDS,
-        headless: Collection[int] = (),
+        headless_file_ids: Collection[int] = (),
     ) -> None:
         self._sources = sources
-        self._headless = headless
+        self._headless_file_ids = headless_file_ids
         self._wordings = wordings
         self._remaining_reads = max_reads
         self._max_total_bytes = sources.read_bytes + MAX_READ_BYTES
@@ -251,7 +251,7 @@ class HitMaker:
                 break  # Many turns may have the same text. Without phrases, there is no need to read all of them.
             seen_turn_count += 1
             record = turn[0].turn.records[0]
-            is_headless = record.file_id in self._headless
+            is_headless = record.file_id in self._headless_file_ids
             if is_headless and headless_count >= MAX_HEADLESS_HITS:
                 omitted_runs.add(self._sources.session_id_of_record(record))
             elif (text := self._read_turn_text(turn)) is not None:
@@ -300,7 +300,7 @@ class HitMaker:
         score = (
             combined_score(wording_turns)
             * (1 + NEARNESS_BONUS * snippet.nearness)
-            * (1 + TYPED_FORM_BONUS * wording.typed_fraction(text))
+            * (1 + TYPED_FORM_BONUS * wording.weight_fraction_typed_exactly(text))
         )
         if len(words) > MAX_SEARCHED_CHARACTERS:
             words = ""
@@ -324,11 +324,14 @@ class HitMaker:
             if words is None:
                 continue
             text = make_display_text(words)
-            if any(phrase.find_in(text.folded_text) >= 0 for phrase in wording.excluded_phrases):
+            if any(
+                phrase.find_first_position(text.folded_text) >= 0
+                for phrase in wording.excluded_phrases
+            ):
                 continue
             positions = {}
             for term in missing:
-                if (position := wording.phrases[term].find_in(text.folded_text)) >= 0:
+                if (position := wording.phrases[term].find_first_position(text.folded_text)) >= 0:
                     positions[term] = position
             if wording.phrases and not positions:
                 continue
@@ -394,7 +397,7 @@ class HitMaker:
             confidence=round(confidence, 2),
             strength=strength_of_confidence(confidence),
             wording_numbers=tuple(found_by),
-            is_headless=original.file_id in self._headless,
+            is_headless=original.file_id in self._headless_file_ids,
         )
 
     def _estimate_confidence(self, text: _HitText, title: str) -> float:

@@ -1,8 +1,8 @@
 """List the sessions of a project or of all projects, newest first.
 
-Only the beginning and the end of each file are read. The lists omit stubs, sub-agents, files
-without a prompt, and replaced children. By default, they also omit helpers, which are headless runs
-with a single question.
+Only the beginning and the end of each file are read. The lists omit sub-agents, files without
+messages, and children that were replaced before they were used. By default, they also omit helpers,
+which are headless runs with a single question.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME, Agent, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_of_session, store_of_agents, stores_for_list
-from resume_hooks.sessions.client_window import apply_window, measured_window, window_limit
+from resume_hooks.sessions.client_window import apply_window, max_window_tokens, measured_window
 from resume_hooks.sessions.expiry import EXPIRING_SOON_SECONDS, is_archived
 from resume_hooks.sessions.lineage import LineageFinder
-from resume_hooks.sessions.open_sessions import Clients
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.open_sessions import RunningClients
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.record_references import ShortIds
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import LocalStore, SessionFile, SessionStore, known_ids
@@ -187,7 +187,7 @@ class SessionLister:
         self.omitted_helper_count = 0
         self._now = time.time()
         self._lineage_finder = LineageFinder(where)
-        self._clients = Clients(where)
+        self._clients = RunningClients(where)
         self._retention_days = read_retention_days(cwd, where)
         self._window = settings.read_number_setting("context_window", where)
         self._configured_windows: dict[tuple[str, str, int], int] = {}
@@ -233,7 +233,7 @@ class SessionLister:
                 continue
             with contextlib.suppress(SessionNotFound):
                 if (
-                    ends_and_agent := self._read_listed_ends(
+                    ends_and_agent := self._read_listed_ends_and_agent(
                         session, project, include_helpers=include_helpers
                     )
                 ) is not None:
@@ -250,12 +250,12 @@ class SessionLister:
 
         Raise SessionNotFound if the session's file cannot be read.
         """
-        ends_and_agent = self._read_listed_ends(session, project, include_helpers=False)
+        ends_and_agent = self._read_listed_ends_and_agent(session, project, include_helpers=False)
         if ends_and_agent is None:
             return None
         return self._make_row(session, *ends_and_agent)
 
-    def _read_listed_ends(
+    def _read_listed_ends_and_agent(
         self, session: SessionFile, project: Project | None, *, include_helpers: bool
     ) -> tuple[HeadTail, Agent] | None:
         """Return the beginning and the end of a session, and its agent.
@@ -278,7 +278,10 @@ class SessionLister:
 
     def _make_row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
         parent = self._lineage_finder.find_parent(session.path)
-        is_claude_session, folder = agent.name == CLAUDE_NAME, home_folder(ends, self.where)
+        is_claude_session, folder = (
+            agent.name == CLAUDE_NAME,
+            home_folder_of_session(ends, self.where),
+        )
         context = self._measure_context(session, ends)
         expiry = (
             ends.mtime + self._retention_days * DAY
@@ -307,7 +310,7 @@ class SessionLister:
             days_to_expiry=None if expiry is None else max(0, int((expiry - self._now) // DAY)),
             expiry_time=None if expiry is None else clock.timestamp_from_epoch(expiry),
             is_archived=is_archived(session.session_id, 0.0, self.where),
-            is_open=self._clients.is_listed_open(session)
+            is_open=self._clients.is_shown_as_open(session)
             if is_claude_session
             else bool(agent.describe_open_state(session)),
             commands=agent.resume_commands(session.session_id, folder),
@@ -341,7 +344,7 @@ class SessionLister:
         # are read only once for each combination.
         key = ends.cwd, ends.model, known_window
         if key not in self._configured_windows:
-            self._configured_windows[key] = window_limit(ends, known_window, self.where)
+            self._configured_windows[key] = max_window_tokens(ends, known_window, self.where)
         return apply_window(context, ends, self._configured_windows[key])
 
     def expires_soon(self, session: SessionFile) -> bool:

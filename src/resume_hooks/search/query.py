@@ -19,7 +19,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.system.text import collapse_line, plain_line
 
-_MONTH_NAME_GROUPS = (
+_NAMES_OF_EACH_MONTH = (
     ("january", "jan", "januar"),
     ("february", "feb", "februar"),
     ("march", "mar", "märz"),
@@ -34,7 +34,7 @@ _MONTH_NAME_GROUPS = (
     ("december", "dec", "dezember", "dez"),
 )
 _MONTH_NUMBERS = {
-    name: number for number, names in enumerate(_MONTH_NAME_GROUPS, 1) for name in names
+    name: number for number, names in enumerate(_NAMES_OF_EACH_MONTH, 1) for name in names
 }
 _DAYS_PER_UNIT = {
     "day": 1,
@@ -84,11 +84,11 @@ MAX_TERMS = 32
 A pasted page may have thousands of terms, but its first words show its topic.
 """
 
-# Maximum number of a term's tokens that are looked up in the index. The records' texts are then
-# searched for the whole phrase.
+# Maximum number of a term's tokens that are looked up in the index. Whether a record contains the
+# whole phrase is then checked in the record's text.
 MAX_TERM_TOKENS = 24
 MAX_TERM_CHARACTERS = 1_000  # at most this number of a term's characters are split into tokens
-MAX_NAME_CHARACTERS = 60  # maximum number of characters of a term that an answer shows
+MAX_DISPLAY_NAME_CHARACTERS = 60  # maximum number of characters of a term that an answer shows
 COMMON_WORDS = frozenset(
     """a about again all also am an and any are as at be because been before but by can conversation could day did
     discussed do does doing earlier find for from get got had has have he how i if in into is it its just last me month
@@ -242,7 +242,7 @@ class Term(NamedTuple):
     @property
     def display_name(self) -> str:
         """The term as an answer shows it: shortened, and in quotes if it is a phrase."""
-        short_text = collapse_line(plain_line(self.text), MAX_NAME_CHARACTERS)
+        short_text = collapse_line(plain_line(self.text), MAX_DISPLAY_NAME_CHARACTERS)
         if self.is_phrase:
             return f'"{short_text}"'
         return short_text
@@ -269,10 +269,10 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
         for word in words
     ).strip()
     question, period = split_time_hint(text, time.time() if now is None else now)
-    included_terms, excluded_terms = _parse_terms(question)
+    included_terms, excluded_terms = _parse_included_and_excluded_terms(question)
     # If the question consists only of words about time, search for these words.
     if period and not included_terms:
-        included_terms, excluded_terms = _parse_terms(text)
+        included_terms, excluded_terms = _parse_included_and_excluded_terms(text)
     topic_terms = []
     for term in included_terms:
         if term.is_phrase or term.text.casefold().strip("?!.,;:'") not in COMMON_WORDS:
@@ -301,7 +301,7 @@ def _quote_shell_word(word: str, *, is_whole_question: bool) -> str:
     return f'"{word}"'
 
 
-def _parse_terms(text: str) -> tuple[list[Term], list[Term]]:
+def _parse_included_and_excluded_terms(text: str) -> tuple[list[Term], list[Term]]:
     """Return the terms to look for and the excluded terms, each term once."""
     terms_by_kind: dict[bool, dict[tuple[bool, str], Term]] = {False: {}, True: {}}
     for token in _TERM_PATTERN.finditer(text):

@@ -22,11 +22,12 @@ from typing import NamedTuple
 from tantivy import Occur, Query
 
 from resume_hooks.search.index.postings import (
-    SCHEMA,
+    INDEX_SCHEMA,
     WORDS_FIELD,
     Posting,
     Postings,
-    make_key_in_file,
+    WordWithRecordCount,
+    make_key_from_file_and_number,
 )
 from resume_hooks.search.index.tokenize import stem_word
 from resume_hooks.search.query import Period, Term
@@ -51,7 +52,7 @@ class Token(NamedTuple):
     """A word of a term: its possible stems and, for an identifier, the stems of its parts."""
 
     stems: tuple[str, ...]
-    parts: tuple[str, ...] = ()
+    part_stems: tuple[str, ...] = ()
 
 
 class Lookup(NamedTuple):
@@ -81,9 +82,9 @@ class Lookup(NamedTuple):
 class TermLookups:
     """Looks up terms in an index. Each term is looked up only once."""
 
-    def __init__(self, words: Postings) -> None:
-        self._words = words
-        self._total_records = words.record_count
+    def __init__(self, postings: Postings) -> None:
+        self._words = postings
+        self._total_records = postings.record_count
         self._lookups: dict[Term, Lookup] = {}
 
     def look_up(self, term: Term) -> Lookup:
@@ -114,8 +115,8 @@ class TermLookups:
         names: list[str] = []
         marks: list[str] = []
         for token in tokens:
-            names += [*token.parts, token.stems[0]]
-            marks += token.parts or token.stems[:1]
+            names += [*token.part_stems, token.stems[0]]
+            marks += token.part_stems or token.stems[:1]
         rows = max(map(self._count_records_containing, names), default=0)
         if not rows:
             return lookup
@@ -159,15 +160,18 @@ class TermLookups:
         return lookup
 
     def _look_up_token(self, forms: Sequence[str]) -> Token | None:
-        """Look up one token of a term that has several. Return None if the index does not contain it."""
+        """Look up one token of a term with several tokens. ``forms`` are the token's forms.
+
+        Return None if the index contains none of them.
+        """
         whole_stem, *parts = map(stem_word, forms)
         known_parts = tuple(part for part in parts if self._count_records_containing(part))
         if known_parts or self._count_records_containing(whole_stem):
             return Token((whole_stem,), known_parts)
         return None
 
-    def _add_words(self, lookup: Lookup, kind: str, words: Sequence[tuple[str, int]]) -> Lookup:
-        """Return a term's lookup with further words, which may replace the term."""
+    def _add_words(self, lookup: Lookup, kind: str, words: Sequence[WordWithRecordCount]) -> Lookup:
+        """Return a lookup that also contains ``words``, which may replace the term."""
         names = tuple(name for name, _ in words)
         known_stems: list[str] = []
         for token in lookup.tokens:
@@ -189,7 +193,7 @@ class TermLookups:
     def _count_records_containing(self, word: str) -> int:
         return self._words.count_records_containing(WORDS_FIELD, word)
 
-    def _words_with_prefix(self, prefix: str) -> list[tuple[str, int]]:
+    def _words_with_prefix(self, prefix: str) -> list[WordWithRecordCount]:
         """Return the words that begin with a prefix.
 
         If there are none, return the longest beginning of the prefix that is itself a word in the
@@ -202,11 +206,11 @@ class TermLookups:
         return words
 
     @functools.cached_property
-    def _all_words(self) -> list[tuple[str, int]]:
+    def _all_words(self) -> list[WordWithRecordCount]:
         """Every word of the index with its number of records."""
         return self._words.words_with_prefix(WORDS_FIELD, "")
 
-    def _words_containing(self, part: str) -> list[tuple[str, int]]:
+    def _words_containing(self, part: str) -> list[WordWithRecordCount]:
         if len(part) < MIN_PART_LETTERS and part.isascii():
             return []
         # Stemming may have removed the last letters of ``part``, for example an e or a doubled
@@ -215,7 +219,7 @@ class TermLookups:
             (word, rows) for word, rows in self._all_words if part in f"{word}{word[-1:]} {word}e"
         )
 
-    def _similar_words(self, word: str) -> list[tuple[str, int]]:
+    def _similar_words(self, word: str) -> list[WordWithRecordCount]:
         """Return the indexed words that are most similar to a word that may be misspelled.
 
         Only words that begin with the same letter are compared.
@@ -238,13 +242,13 @@ class TermLookups:
         ]
 
 
-def _most_common_words(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    return sorted(rows, key=lambda row: -row[1])[:MAX_EXPANDED_WORDS]
+def _most_common_words(words: Iterable[WordWithRecordCount]) -> list[WordWithRecordCount]:
+    return sorted(words, key=lambda word: -word[1])[:MAX_EXPANDED_WORDS]
 
 
 MAX_RANKED_RECORDS = 300  # maximum number of records, and of windows, in a ranking
 MAX_CHECKED_TURNS = 60  # at most this number of turns, the best ones, are checked for the terms
-MAX_WINDOWS = 2_000  # maximum number of windows in which a term is looked up
+MAX_WINDOWS_PER_TERM = 2_000  # maximum number of windows in which a term is looked up
 MAX_PHRASE_RECORDS = 2_000
 """The maximum number of records that are searched for a phrase.
 
@@ -282,7 +286,7 @@ class WordingTurn(NamedTuple):
 
 
 class Ranking:
-    """Ranks the turns that fulfil the conditions of a scope and contain no excluded term.
+    """Ranks the turns that meet the conditions of a scope and contain no excluded term.
 
     ``period`` is the period that the question mentions, or None. Turns from this period get a
     bonus.
@@ -290,16 +294,16 @@ class Ranking:
 
     def __init__(
         self,
-        words: Postings,
+        postings: Postings,
         conditions: ScopeConditions,
-        excluded: Sequence[Lookup],
+        excluded_lookups: Sequence[Lookup],
         period: Period | None,
     ) -> None:
-        self._words = words
+        self._words = postings
         self._conditions = conditions
         self._exclusions = [
             (Occur.MustNot, _query_for_all_words(lookup))
-            for lookup in excluded
+            for lookup in excluded_lookups
             if lookup.is_in_index
         ]
         self._period = period
@@ -337,7 +341,7 @@ class Ranking:
         ]
 
     def latest_turns(self, max_turns: int) -> list[TurnHit]:
-        """Return the newest turns that fulfil the conditions, for a query without terms.
+        """Return the newest turns that meet the conditions, for a query without terms.
 
         The ``records`` of each turn contain only the first matching message.
         """
@@ -349,7 +353,7 @@ class Ranking:
         ]
 
     def matching_records(self, max_records: int, lookups: Sequence[Lookup] = ()) -> list[Posting]:
-        """Return the newest records that fulfil the conditions, newest first.
+        """Return the newest records that meet the conditions, newest first.
 
         If ``lookups`` are given, the records must also contain every word of their terms.
         """
@@ -374,11 +378,15 @@ class Ranking:
         self.has_unread_records = any(len(group) == MAX_PHRASE_RECORDS for group in groups)
         turns = []
         for group in groups:
-            turns.append({make_key_in_file(row.file_id, row.turn_number) for row in group})
+            turns.append(
+                {make_key_from_file_and_number(row.file_id, row.turn_number) for row in group}
+            )
         shared_turns = set.intersection(*turns)
         rows = chain.from_iterable(groups)
         return [
-            row for row in rows if make_key_in_file(row.file_id, row.turn_number) in shared_turns
+            row
+            for row in rows
+            if make_key_from_file_and_number(row.file_id, row.turn_number) in shared_turns
         ]
 
     def _search_records(
@@ -416,13 +424,13 @@ class Ranking:
         keys = list(terms)
         if not keys:
             return []
-        turn_condition = Query.term_set_query(SCHEMA, "turn_key", keys)
+        turn_condition = Query.term_set_query(INDEX_SCHEMA, "turn_key", keys)
         for number, lookup in enumerate(lookups):
             if lookup.is_in_index:
                 query = Query.boolean_query(
                     [(Occur.Must, turn_condition), (Occur.Must, _query_for_all_words(lookup))]
                 )
-                for key in self._words.find_turns(query, MAX_WINDOWS):
+                for key in self._words.find_turns(query, MAX_WINDOWS_PER_TERM):
                     terms[key].add(number)
         return [hit._replace(term_numbers=frozenset(terms[hit.turn_key])) for hit in hits]
 
@@ -476,7 +484,7 @@ def _sort_titles_last(records: list[Posting]) -> list[Posting]:
 def _group_by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
     groups: dict[int, list[Posting]] = defaultdict(list)
     for record in records:
-        groups[make_key_in_file(record.file_id, record.turn_number)].append(record)
+        groups[make_key_from_file_and_number(record.file_id, record.turn_number)].append(record)
     return groups
 
 
@@ -492,7 +500,7 @@ def _query_for_any_term(lookups: Iterable[Lookup]) -> Query:
         clauses.append(
             stem_queries[0] if len(stem_queries) == 1 else Query.disjunction_max_query(stem_queries)
         )
-        for part in token.parts:
+        for part in token.part_stems:
             clauses.append(Query.boost_query(_query_for_word(part), IDENTIFIER_PART_WEIGHT))
     return Query.boolean_query([(Occur.Should, clause) for clause in clauses])
 
@@ -505,9 +513,11 @@ def _query_for_all_words(lookup: Lookup) -> Query:
     words = []
     for token in lookup.tokens:
         alternatives = [_query_for_word(name) for name in token.stems]
-        if token.parts:
+        if token.part_stems:
             alternatives.append(
-                Query.boolean_query([(Occur.Must, _query_for_word(part)) for part in token.parts])
+                Query.boolean_query(
+                    [(Occur.Must, _query_for_word(part)) for part in token.part_stems]
+                )
             )
         words.append(
             alternatives[0]
@@ -518,4 +528,4 @@ def _query_for_all_words(lookup: Lookup) -> Query:
 
 
 def _query_for_word(word: str) -> Query:
-    return Query.term_query(SCHEMA, WORDS_FIELD, word, index_option="freq")
+    return Query.term_query(INDEX_SCHEMA, WORDS_FIELD, word, index_option="freq")

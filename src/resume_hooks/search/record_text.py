@@ -49,7 +49,7 @@ _SENTENCE_END_PATTERN = re.compile(
 end a sentence."""
 
 # Minimum length of a stem that is also marked inside words. A shorter stem is marked only at the
-# beginning of a word or of an identifier's part.
+# beginning of a word, or of a word in an identifier.
 MIN_STEM_INSIDE_WORD = 5
 
 _REST_OF_WORD_PATTERN = re.compile("[0-9a-z]*")  # matches the letters of a word after its stem
@@ -98,7 +98,7 @@ def make_display_text(text: str) -> Text:
     )
 
 
-def read_record_text(
+def read_record_text_and_byte_count(
     path: str, inode: int, record: Posting, *, is_subagent: bool
 ) -> tuple[str | None, int]:
     """Return the text of a record in a file, and the number of bytes that were read.
@@ -150,11 +150,11 @@ class Phrase:
     def __init__(self, words: str) -> None:
         self.folded = make_display_text(words).folded_text
 
-    def find_in(self, folded_text: str) -> int:
+    def find_first_position(self, folded_text: str) -> int:
         """Return the first position of the phrase in a text, or -1."""
-        return next(self.find_all_in(folded_text), -1)
+        return next(self.find_positions(folded_text), -1)
 
-    def find_all_in(self, folded_text: str) -> Iterator[int]:
+    def find_positions(self, folded_text: str) -> Iterator[int]:
         """Yield each position of the phrase in a text."""
         for position in _find_all_positions(self.folded, folded_text):
             if not (
@@ -189,7 +189,7 @@ class Marker:
         )
         all_marks = []
         for number, phrase in self._phrases:
-            for position in islice(phrase.find_all_in(folded_text), MAX_MARKS):
+            for position in islice(phrase.find_positions(folded_text), MAX_MARKS):
                 all_marks.append((position, position + len(phrase.folded), number))
         for stem, number in self._stems.items():
             all_marks += islice(_words_with_stem(stem, number, display, folded_text), MAX_MARKS)
@@ -229,9 +229,10 @@ def make_snippet(text: Text, marker: Marker, width: int, start_position: int = 0
     )
     excerpt = text.displayed_text[excerpt_start : excerpt_start + MAX_SEARCHED_CHARACTERS]
     marks = marker.find_marks(text, excerpt_start)
-    first_mark, last_mark, term_count = _densest_span(marks, width)
-    start, end = _sentences_around(excerpt, first_mark, last_mark) or _cut_around(
-        excerpt, first_mark, last_mark, width
+    span = _densest_span(marks, width)
+    span_start, span_end, term_count = span.start, span.end, span.term_count
+    start, end = _sentences_around(excerpt, span_start, span_end) or _cut_around(
+        excerpt, span_start, span_end, width
     )
     leading_mark = "… " if start or excerpt_start else ""
     trailing_mark = " …" if end < len(excerpt) else ""
@@ -243,26 +244,26 @@ def make_snippet(text: Text, marker: Marker, width: int, start_position: int = 0
             spans.append((mark_start - shift, mark_end - shift))
     has_several = term_count > 1 or (term_count == 1 and marker.has_single_term)
     if has_several:
-        nearness = 1 - min(1.0, (last_mark - first_mark) / (4 * width))
+        nearness = 1 - min(1.0, (span_end - span_start) / (4 * width))
     else:
         nearness = 0.0
     terms = frozenset(number for *_, number in marks)
     return Snippet(snippet, spans, nearness * term_count / max(1, len(terms)), terms)
 
 
-def _sentences_around(text: str, first_mark: int, last_mark: int) -> tuple[int, int] | None:
-    """Return the start and end of the sentence that contains the marks.
+def _sentences_around(text: str, span_start: int, span_end: int) -> tuple[int, int] | None:
+    """Return the start and end of the sentence that contains the marked span.
 
     The sentence before it and the sentence after it are included if they fit. Return None if the
-    sentence with the marks is too long.
+    sentence with the span is too long.
     """
-    region_start = max(0, first_mark - MAX_SENTENCES_CHARACTERS)
-    region = text[region_start : last_mark + MAX_SENTENCES_CHARACTERS]
+    region_start = max(0, span_start - MAX_SENTENCES_CHARACTERS)
+    region = text[region_start : span_end + MAX_SENTENCES_CHARACTERS]
     ends = []
     for match in _SENTENCE_END_PATTERN.finditer(region):
         ends.append(region_start + match.end())
-    starts = [0] * (region_start == 0) + [end for end in ends if end <= first_mark]
-    following_ends = [end for end in ends if end >= last_mark] + [len(text)] * (
+    starts = [0] * (region_start == 0) + [end for end in ends if end <= span_start]
+    following_ends = [end for end in ends if end >= span_end] + [len(text)] * (
         region_start + len(region) == len(text)
     )
     if (
@@ -279,32 +280,38 @@ def _sentences_around(text: str, first_mark: int, last_mark: int) -> tuple[int, 
     return start, end
 
 
-def _cut_around(text: str, first_mark: int, last_mark: int, width: int) -> tuple[int, int]:
-    """Return the start and end of ``width`` characters around the marks.
+def _cut_around(text: str, span_start: int, span_end: int, width: int) -> tuple[int, int]:
+    """Return the start and end of ``width`` characters around the marked span.
 
     The start is the beginning of a word if possible.
     """
     start = max(
-        0, min(first_mark - max(0, width - (last_mark - first_mark)) // 3, len(text) - width)
+        0, min(span_start - max(0, width - (span_end - span_start)) // 3, len(text) - width)
     )
     space = text.find(" ", start, start + 20) if start else -1
     start = space + 1 if space >= 0 else start
     return start, min(len(text), start + width)
 
 
-def _densest_span(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
-    """Return the start and end of the span that contains the most terms, and the number of these terms.
+class _MarkedSpan(NamedTuple):
+    start: int
+    end: int
+    term_count: int
+
+
+def _densest_span(marks: Sequence[Mark], width: int) -> _MarkedSpan:
+    """Return the span that contains the most terms.
 
     A term that occurs several times counts once. The span has at most ``width`` characters.
     """
-    best_span = (0, 0, 0)
+    best_span = _MarkedSpan(0, 0, 0)
     first_index = 0
     for last_index in range(len(marks)):
         while marks[last_index][1] - marks[first_index][0] > width and first_index < last_index:
             first_index += 1
         term_count = len({kind for *_, kind in marks[first_index : last_index + 1]})
-        if term_count > best_span[2]:
-            best_span = (marks[first_index][0], marks[last_index][1], term_count)
+        if term_count > best_span.term_count:
+            best_span = _MarkedSpan(marks[first_index][0], marks[last_index][1], term_count)
     return best_span
 
 
@@ -313,7 +320,7 @@ def _words_with_stem(
 ) -> Iterator[Mark]:
     """Yield the words that contain a stem.
 
-    A short stem must be at the beginning of a word or of an identifier's part.
+    A short stem must be at the beginning of a word, or of a word in an identifier.
     """
     for position in _find_all_positions(stem, folded_text):
         begins_word = not position or folded_text[position - 1] not in _LETTERS_AND_DIGITS

@@ -60,7 +60,7 @@ class SearchResult(NamedTuple):
 
     @property
     def has_only_weak_hits(self) -> bool:
-        """Whether every hit is weak, so that the answer may be missing or use other words."""
+        """Whether every hit is weak. In this case, the answer may be missing or use other words."""
         has_terms = any(query.terms for query in self.queries)
         return has_terms and all(hit.strength == "weak" for hit in self.hits)
 

@@ -33,7 +33,7 @@ MAX_QUESTION_CHARACTERS, MAX_WORDING_CHARACTERS = 120, 60
 # longer question, a hit shows only its strength.
 MAX_WORDS_TO_LIST_MISSING = 5
 
-NOTHING_CLOSE_ADVICE = "nothing close: ask again in other words"
+NO_CLOSE_MATCH_ADVICE = "nothing close: ask again in other words"
 
 Style = Callable[[str], str]
 
@@ -129,10 +129,10 @@ def _count_fitting_hits(
 
 
 def _best_hit_line(heading: str, notes: list[str], hit: Hit, max_characters: int) -> str:
-    """Return the heading and the best hit, shortened to one line.
+    """Return the heading, the best hit shortened to one line, and the notes.
 
-    This is the text if not even one hit fits. If that line is also too long, return only the
-    heading.
+    This text is shown if not even one whole hit fits. If the shortened hit does not fit either,
+    return only the heading.
     """
     max_length = max_characters - len("\n".join([heading, "", *notes]))
     if max_length < MIN_CUT_HIT_CHARACTERS:
@@ -168,7 +168,11 @@ def _hit_text(
     title_style: Style = leave_unstyled,
     for_model: bool = False,
 ) -> str:
-    """Return a hit as text. The session and its commands precede the session's first hit."""
+    """Return a hit as text.
+
+    The text of a session's first hit begins with the session's title and the commands that continue
+    the session.
+    """
     lines = []
     if is_first_of_session:
         if hit.agent != CLAUDE_NAME:
@@ -229,10 +233,12 @@ def _snippet_with_marks(hit: Hit, mark_style: Style) -> str:
     return "".join([*texts, hit.snippet[end:]])
 
 
-def count_sentence(result: SearchResult, no_hits_text: str, max_interpretation: int) -> str:
+def count_sentence(
+    result: SearchResult, no_hits_text: str, max_interpretation_characters: int
+) -> str:
     """Return a sentence that says how many turns match and how the query was interpreted.
 
-    The interpretation is cut to ``max_interpretation`` characters. If there are no hits, the
+    The interpretation is cut to ``max_interpretation_characters``. If there are no hits, the
     sentence begins with ``no_hits_text``.
     """
     sentence = no_hits_text
@@ -241,7 +247,7 @@ def count_sentence(result: SearchResult, no_hits_text: str, max_interpretation: 
         sentence = f"{at_least}{format_count(result.matching_turn_count, 'turn')}"
     if not result.interpretation:
         return sentence
-    return f"{sentence} · {collapse_line(plain_line(result.interpretation), max_interpretation)}"
+    return f"{sentence} · {collapse_line(plain_line(result.interpretation), max_interpretation_characters)}"
 
 
 def advise_if_hits_are_weak(result: SearchResult) -> str:
@@ -250,7 +256,7 @@ def advise_if_hits_are_weak(result: SearchResult) -> str:
         return ""
     if not result.is_complete:
         return "nothing close so far"
-    return NOTHING_CLOSE_ADVICE
+    return NO_CLOSE_MATCH_ADVICE
 
 
 def _format_no_hits(result: SearchResult) -> list[str]:

@@ -17,5 +17,5 @@ ROLE_ALIASES = {
 }
 """The values of ``--role``, each mapped to the roles that it stands for in the index."""
 
-DEFAULT_SEARCH_HITS = 10  # number of hits in an answer if the user specifies none
+DEFAULT_MAX_SEARCH_HITS = 10  # number of hits in an answer if the user specifies none
 MAX_SEARCH_HITS = 1_000  # maximum number of hits in an answer

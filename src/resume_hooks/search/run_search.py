@@ -30,7 +30,7 @@ from resume_hooks.sessions.transcript_files import read_owning_session_id
 from resume_hooks.transcripts.head_tail import HeadTail
 
 if TYPE_CHECKING:
-    from resume_hooks.search.index.update import Progress
+    from resume_hooks.search.index.update import ProgressCallback
 
 # Maximum number of records to check if the query has no words.
 MAX_LATEST_RECORDS = 5_000
@@ -210,7 +210,7 @@ def search_index(
     other_wordings: Sequence[str] = (),
     max_hits: int = 10,
     max_seconds: float = float("inf"),
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> SearchResult:
     """Update the index, and return the best hits for ``words``, at most ``max_hits``.
 
@@ -247,7 +247,7 @@ def search_updated_index(
     file_search: FileSearch | None,
     *,
     max_seconds: float,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> SearchResult:
     """Update the index for at most ``max_seconds`` seconds, then return the result of ``search`` on it.
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from tantivy import FieldType, Occur, Query
 
 from resume_hooks.paths import Where, find_session, project_key
-from resume_hooks.search.index.postings import SCHEMA, Postings
+from resume_hooks.search.index.postings import INDEX_SCHEMA, Postings
 from resume_hooks.search.roles import ROLE_ALIASES, ROLES
 from resume_hooks.sessions.agents.registry import agent_name_of_path
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.session_files import unlistable_folders
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.system import git_worktrees
@@ -26,7 +26,7 @@ class Scope(NamedTuple):
     """The limits of a search. The default values set no limits.
 
     If ``session_ids`` is not None, only sessions with these ids are searched, and an empty set
-    matches no session. ``agent`` limits the search to one sub-agent of these sessions.
+    matches no session. ``subagent_name`` limits the search to one sub-agent of these sessions.
 
     ``folders`` are the working directories to search. If ``folders`` is not None, the search also
     includes sessions that started in a folder below one of the ``root_folders``, and sessions in
@@ -38,7 +38,7 @@ class Scope(NamedTuple):
     """
 
     session_ids: frozenset[str] | None = None
-    agent: str = ""
+    subagent_name: str = ""
     folders: tuple[str, ...] | None = None
     root_folders: tuple[str, ...] = ()
     project_folder_names: frozenset[str] = frozenset()
@@ -67,10 +67,10 @@ def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     # Imported here because the import takes 2 ms, and few searches need it.
     from resume_hooks.sessions.locate import resolve_transcript
 
-    session_id, _, agent = resolve_transcript(
+    session_id, _, subagent_name = resolve_transcript(
         locator, cwd, where, allow_other_agents=True
     ).session_id.partition("/")
-    return Scope(session_ids=frozenset({session_id}), agent=agent)
+    return Scope(session_ids=frozenset({session_id}), subagent_name=subagent_name)
 
 
 def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
@@ -91,9 +91,10 @@ def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
 
 def current_project_scope(cwd: str, where: Where) -> Scope:
-    """Return the scope of the asking session's project, or of the project of ``cwd`` outside a session.
+    """Return the scope of the asking session's project.
 
-    The session takes precedence because a model's shell may be in any working directory.
+    If this process does not run in a session, return the scope of the project of ``cwd``. The
+    session takes precedence because a model's shell may be in any working directory.
     """
     session = find_session(where.environ.get("CLAUDE_CODE_SESSION_ID", ""), where)
     if session is not None:
@@ -106,7 +107,7 @@ def project_scope_of_session(path: str, where: Where) -> Scope:
 
     The scope includes the project folder that contains the file.
     """
-    scope = project_scope_of_folder(home_folder(HeadTail(path), where), where)
+    scope = project_scope_of_folder(home_folder_of_session(HeadTail(path), where), where)
     # If the session was moved, its file is in a project folder with a different name. Only such a
     # folder is added here, because the project folder with the expected name may also contain other
     # projects.
@@ -165,7 +166,7 @@ def find_files_in_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> F
         if scope.agent_names and agent_name_of_path(path, where) not in scope.agent_names:
             continue
         if scope.session_ids is not None and (
-            session not in scope.session_ids or scope.agent not in ("", agent)
+            session not in scope.session_ids or scope.subagent_name not in ("", agent)
         ):
             continue
         if (
@@ -209,7 +210,7 @@ def conditions_of_scope(
         query = "SELECT id, turns FROM files WHERE session=? AND agent=''"
         for file_id, turns in db.execute(query, (scope.asking_session_id,)):
             last_turn = Query.range_query(
-                SCHEMA, "turn_number", FieldType.Unsigned, lower_bound=turns
+                INDEX_SCHEMA, "turn_number", FieldType.Unsigned, lower_bound=turns
             )
             clauses.append(
                 (Occur.MustNot, _query_for_values("file", [file_id]).and_must_match(last_turn))
@@ -230,7 +231,7 @@ def conditions_of_scope(
 
 def _query_for_values(field: str, values: Collection[int] | Collection[str]) -> Query:
     """Return a query for documents that have one of these values in a field. Its score is always 0."""
-    return Query.const_score_query(Query.term_set_query(SCHEMA, field, list(values)), 0.0)
+    return Query.const_score_query(Query.term_set_query(INDEX_SCHEMA, field, list(values)), 0.0)
 
 
 def _query_for_period(start_time: int | None, end_time: int | None) -> Query:
@@ -239,7 +240,9 @@ def _query_for_period(start_time: int | None, end_time: int | None) -> Query:
         return Query.empty_query()
     last_second = None if end_time is None else end_time - 1
     return Query.const_score_query(
-        Query.range_query(SCHEMA, "time", FieldType.Unsigned, max(0, start_time or 0), last_second),
+        Query.range_query(
+            INDEX_SCHEMA, "time", FieldType.Unsigned, max(0, start_time or 0), last_second
+        ),
         0.0,
     )
 

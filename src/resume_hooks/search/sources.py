@@ -15,7 +15,7 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.search.index.archived_transcripts import TranscriptPaths
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
-from resume_hooks.search.record_text import read_record_text
+from resume_hooks.search.record_text import read_record_text_and_byte_count
 from resume_hooks.sessions.agents.registry import agent_of_path, original_path
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -75,7 +75,7 @@ class Sources:
         """Return the text of a record, or None if the record has changed since it was indexed."""
         if (file := self.indexed_file(record)) is None:
             return None
-        words, size = read_record_text(
+        words, size = read_record_text_and_byte_count(
             self.readable_path(file), file.inode, record, is_subagent=bool(file.agent)
         )
         self.read_bytes += size
@@ -98,7 +98,10 @@ class Sources:
         return original_path(self.readable_path(file), self._where)
 
     def tool_names(self, record: Posting) -> str:
-        """Return the names of the tools that a record calls, or whose output it contains, separated by commas."""
+        """Return the names of a record's tools, separated by commas.
+
+        These are the tools that the record calls, and the tools whose output it contains.
+        """
         return self._words.tool_names(record)
 
     def fetch_copies(self, records: Iterable[Posting]) -> None:

@@ -22,12 +22,12 @@ from resume_hooks.transcripts.head_tail import END_BYTES, MAX_TITLE_CHARACTERS, 
 
 # Maximum number of digits in the number at the end of a title. A number with more digits is part of
 # the user's own title.
-MAX_COUNTER_DIGITS = 4
+MAX_TITLE_NUMBER_DIGITS = 4
 # Maximum number of characters in a title that we made. A longer title was chosen by the user.
 MAX_CHILD_TITLE_CHARACTERS = 1_000
 # Number of seconds to wait for the lock on a folder's titles. The process that has the lock may
 # take a few seconds to check a large child.
-TITLE_LOCK_SECONDS = 10.0
+MAX_TITLE_LOCK_WAIT_SECONDS = 10.0
 ChildKind = Literal[
     "back", "fork", "handoff", "import", "rehome", "repair", "rollover", "scrub", "smart-trim", "trim", "untrim"
 ]  # fmt: skip
@@ -36,20 +36,20 @@ ChildKind = Literal[
 _DISPLAYED_KINDS_BY_KIND = {"rewind": "back", "smart-trim": "trim --smart"}
 """Kinds that are displayed under a different name. Titles may contain either name."""
 
-_ANY_KIND_PATTERN = "|".join(
+_ANY_KIND_EXPRESSION = "|".join(
     map(
         re.escape,
         (*get_args(ChildKind), "clear", *itertools.chain(*_DISPLAYED_KINDS_BY_KIND.items())),
     )
 )
 _KIND_SUFFIXES_PATTERN = re.compile(
-    rf"(?: · (?:{_ANY_KIND_PATTERN})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?)+\Z"
+    rf"(?: · (?:{_ANY_KIND_EXPRESSION})(?: \d{{1,{MAX_TITLE_NUMBER_DIGITS}}})?)+\Z"
 )
 _LAST_KIND_SUFFIX_PATTERN = re.compile(
-    rf" · ({_ANY_KIND_PATTERN})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?\Z"
+    rf" · ({_ANY_KIND_EXPRESSION})(?: \d{{1,{MAX_TITLE_NUMBER_DIGITS}}})?\Z"
 )
 # Matches the beginning of child titles in version 0.1.0: ``handoff 2 · <root title>``.
-_OLD_KIND_PREFIX_PATTERN = re.compile(rf"\A(?:(?:{_ANY_KIND_PATTERN}) \d+ · )+")
+_OLD_KIND_PREFIX_PATTERN = re.compile(rf"\A(?:(?:{_ANY_KIND_EXPRESSION}) \d+ · )+")
 
 
 def displayed_kind(kind: str) -> str:
@@ -74,7 +74,8 @@ def child_title(root_title: str, kind: ChildKind, number: int = 1) -> str:
     """
     displayed = displayed_kind(kind)
     suffix = f" · {displayed}" if number == 1 else f" · {displayed} {number}"
-    return f"{collapse_line(root_title, MAX_TITLE_CHARACTERS - len(f' · {displayed} ') - MAX_COUNTER_DIGITS)}{suffix}"
+    max_suffix_characters = len(f" · {displayed} ") + MAX_TITLE_NUMBER_DIGITS
+    return f"{collapse_line(root_title, MAX_TITLE_CHARACTERS - max_suffix_characters)}{suffix}"
 
 
 def unused_title(
@@ -102,7 +103,7 @@ def unused_title(
             tail = _read_tail(session)
         start = tail.rfind(prefix) + len(prefix)
         if start >= len(prefix):
-            end = tail.find(b'"', start, start + MAX_COUNTER_DIGITS + 2)
+            end = tail.find(b'"', start, start + MAX_TITLE_NUMBER_DIGITS + 2)
         else:
             end = -1
         number = tail[start : max(start, end)]
@@ -116,13 +117,13 @@ def lock_titles(folder: str) -> Iterator[None]:
     """Prevent other processes from choosing a title in a folder until the new session exists.
 
     The folder itself is locked, so no lock file is written. If the lock is not available within
-    ``TITLE_LOCK_SECONDS``, or if the volume does not support locks, the block runs without the
-    lock. Two sessions may then get the same title.
+    ``MAX_TITLE_LOCK_WAIT_SECONDS``, or if the volume does not support locks, the block runs without
+    the lock. Two sessions may then get the same title.
     """
     descriptor = -1
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-        lock_descriptor(descriptor, TITLE_LOCK_SECONDS)
+        lock_descriptor(descriptor, MAX_TITLE_LOCK_WAIT_SECONDS)
     try:
         yield
     finally:

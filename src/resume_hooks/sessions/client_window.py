@@ -22,26 +22,26 @@ WINDOW_FILE_PREFIX = "notice-"
 The hooks write these files. The session's id follows the prefix.
 """
 
-_NATIVE_MILLION_MODEL_PATTERN = re.compile(
+_NATIVE_MILLION_TOKEN_MODEL_PATTERN = re.compile(
     r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])"
 )
-_NEW_CLIENT_MILLION_MODEL_PATTERN = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
-_REQUESTED_MILLION_MODEL_PATTERN = re.compile(
+_NEW_CLIENT_MILLION_TOKEN_MODEL_PATTERN = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
+_REQUESTED_MILLION_TOKEN_MODEL_PATTERN = re.compile(
     r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=[@-]\d{8}|[-@]v\d|\Z)"
 )
 """Patterns for the names of models, as listed in client 2.1.332.
 
-The models of ``_NATIVE_MILLION_MODEL_PATTERN`` always have a window of a million tokens. Those of
-``_NEW_CLIENT_MILLION_MODEL_PATTERN`` have a million tokens in new clients, and 200,000 in older
-clients unless the user requests a million. Those of ``_REQUESTED_MILLION_MODEL_PATTERN`` have a
-million tokens only if the user requests it.
+The models of ``_NATIVE_MILLION_TOKEN_MODEL_PATTERN`` always have a window of a million tokens.
+Those of ``_NEW_CLIENT_MILLION_TOKEN_MODEL_PATTERN`` have a million tokens in new clients, and
+200,000 in older clients unless the user requests a million. Those of
+``_REQUESTED_MILLION_TOKEN_MODEL_PATTERN`` have a million tokens only if the user requests it.
 """
 
-MIN_NEW_CLIENT_VERSION = (2, 1, 329)
+MIN_MILLION_TOKEN_CLIENT_VERSION = (2, 1, 329)
 """The oldest client that is known to give a million tokens to new models by default.
 
-The new models are those of ``_NEW_CLIENT_MILLION_MODEL_PATTERN``. Client 2.1.112 gave them a million
-tokens only on request.
+The new models are those of ``_NEW_CLIENT_MILLION_TOKEN_MODEL_PATTERN``. Client 2.1.112 gave them a
+million tokens only on request.
 """
 
 _SMALL_WINDOW_MODEL_PATTERN = re.compile(
@@ -72,7 +72,7 @@ def session_window(session_id: str, where: Where) -> int:
     )
 
 
-def window_limit(ends: HeadTail, window: int, where: Where) -> int:
+def max_window_tokens(ends: HeadTail, window: int, where: Where) -> int:
     """Return the upper limit for a session's window from the client's settings, or 0 if there is no limit.
 
     If ``window`` is 0 (unknown) and the session's model always has a small window, the limit is at
@@ -92,22 +92,22 @@ def model_window(ends: HeadTail) -> int:
 
     The window depends on the model's name and the version of the client.
     """
-    if _NATIVE_MILLION_MODEL_PATTERN.search(ends.model) or (
-        _NEW_CLIENT_MILLION_MODEL_PATTERN.search(ends.model)
-        and parse_version(ends.version) >= MIN_NEW_CLIENT_VERSION
+    if _NATIVE_MILLION_TOKEN_MODEL_PATTERN.search(ends.model) or (
+        _NEW_CLIENT_MILLION_TOKEN_MODEL_PATTERN.search(ends.model)
+        and parse_version(ends.version) >= MIN_MILLION_TOKEN_CLIENT_VERSION
     ):
         return LARGE_WINDOW_TOKENS
-    if _SMALL_WINDOW_MODEL_PATTERN.search(ends.model) or _REQUESTED_MILLION_MODEL_PATTERN.search(
+    if _SMALL_WINDOW_MODEL_PATTERN.search(
         ends.model
-    ):
+    ) or _REQUESTED_MILLION_TOKEN_MODEL_PATTERN.search(ends.model):
         return DEFAULT_WINDOW_TOKENS
     return 0
 
 
 def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> ContextSize:
-    """Return the context with its window replaced by the model's window, if its window was unknown.
+    """Return the context, with the model's window if the context's own window is unknown.
 
-    The window is at most ``max_tokens``, where 0 means no limit. If the context is larger than its
+    The window is at most ``max_tokens``, where 0 means no limit. If the context is larger than the
     model's window, the window is marked as unknown.
     """
     own_window = 0 if context.is_window_known else model_window(ends)

@@ -54,20 +54,20 @@ class ExpiringSession(NamedTuple):
 class SessionExpiry(NamedTuple):
     """The times of the last writes to a session's files.
 
-    The client may delete a file ``period_seconds`` after the last write to it. ``file_times`` are
+    The client may delete a file ``retention_seconds`` after the last write to it. ``file_times`` are
     the times of the files other than the transcript.
     """
 
     session: DatedSession
-    period_seconds: float
+    retention_seconds: float
     file_times: tuple[float, ...]
 
-    def expiring_before(self, until: float) -> ExpiringSession | None:
-        """Return the session if the client may delete some of its files before ``until``, else None.
+    def expiring_before(self, time_limit: float) -> ExpiringSession | None:
+        """Return the session if the client may delete some of its files before ``time_limit``.
 
-        ``until`` is in seconds since the epoch.
+        Otherwise return None. ``time_limit`` is in seconds since the epoch.
         """
-        last_expired_write = until - self.period_seconds
+        last_expired_write = time_limit - self.retention_seconds
         includes_transcript = self.session.mtime < last_expired_write
         expired_writes = [mtime for mtime in self.file_times if mtime < last_expired_write] + (
             [self.session.mtime] if includes_transcript else []
@@ -75,7 +75,7 @@ class SessionExpiry(NamedTuple):
         if expired_writes:
             return ExpiringSession(
                 self.session,
-                min(expired_writes) + self.period_seconds,
+                min(expired_writes) + self.retention_seconds,
                 max(expired_writes),
                 includes_transcript,
             )
@@ -84,7 +84,7 @@ class SessionExpiry(NamedTuple):
     def next_expiry(self, moment: float) -> float | None:
         """Return the first time, not earlier than ``moment``, at which a file expires, or None."""
         expiry_times = (
-            mtime + self.period_seconds for mtime in (self.session.mtime, *self.file_times)
+            mtime + self.retention_seconds for mtime in (self.session.mtime, *self.file_times)
         )
         return min(
             (expiry_time for expiry_time in expiry_times if expiry_time >= moment), default=None
@@ -140,12 +140,12 @@ class ExpiryCalculator:
                 yield os.lstat(os.path.join(self._history, session.session_id)).st_mtime
 
 
-def is_archived(session_id: str, last_write: float, where: Where) -> bool:
-    """Check whether the vault's copy of a session was made after ``last_write``.
+def is_archived(session_id: str, last_write_time: float, where: Where) -> bool:
+    """Check whether the vault's copy of a session was made after ``last_write_time``.
 
-    Usually, only the modification time of the manifest file is compared with ``last_write``. If
-    this time is in the future because a clock was wrong, the modification times of the session's
-    files, which are listed in the manifest, are compared instead.
+    Usually, only the modification time of the manifest file is compared with ``last_write_time``.
+    If the manifest's time is in the future because a clock was wrong, the modification times of the
+    session's files, which are listed in the manifest, are compared instead.
     """
     try:
         manifest_time = os.lstat(
@@ -154,7 +154,7 @@ def is_archived(session_id: str, last_write: float, where: Where) -> bool:
     except OSError:
         return False
     if manifest_time <= time.time() + MAX_CLOCK_AHEAD_SECONDS:
-        return manifest_time >= last_write
+        return manifest_time >= last_write_time
     from resume_hooks.sessions.archived.manifest import (
         find_archived,  # Imported here because most session starts read no manifest.
     )
@@ -163,7 +163,7 @@ def is_archived(session_id: str, last_write: float, where: Where) -> bool:
     return (
         archived is not None
         and max(part.mtime_ns for part in archived.parts) / 1e9
-        >= last_write - _TIME_TOLERANCE_SECONDS
+        >= last_write_time - _TIME_TOLERANCE_SECONDS
     )
 
 

@@ -23,8 +23,8 @@ from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS
 if TYPE_CHECKING:
     from resume_hooks.sessions.lineage import Ancestor
 
-OPENING_MARKER = "[SESSION LINEAGE]"
-CLOSING_MARKER = "[/SESSION LINEAGE]"
+LINEAGE_START_MARKER = "[SESSION LINEAGE]"
+LINEAGE_END_MARKER = "[/SESSION LINEAGE]"
 # Maximum numbers of ancestors to list at the beginning and at the end of a long lineage.
 MAX_FIRST_ANCESTORS, MAX_LAST_ANCESTORS = (
     2,
@@ -60,7 +60,7 @@ def render_lineage_block(
     them; ``title``, ``session_id``, ``file`` and ``created_at`` describe it. ``has_searcher`` is
     true if the child's client has the plugin's agents.
     """
-    lines = [OPENING_MARKER, "This session continues from previous work (oldest first):"]
+    lines = [LINEAGE_START_MARKER, "This session continues from previous work (oldest first):"]
     for number, ancestor in enumerate(ancestors, 1):
         if (
             len(ancestors) > MAX_FIRST_ANCESTORS + MAX_LAST_ANCESTORS
@@ -73,13 +73,16 @@ def render_lineage_block(
             continue
         lines.append(f"{number}. {_describe_ancestor(ancestor)}")
         if ancestor.session_file:
-            lines.append(f"{_FILE_INDENT}{_escape(ancestor.session_file)}")
+            lines.append(f"{_FILE_INDENT}{_harmless_line(ancestor.session_file)}")
     current_row = (
         f"{_block_title(title)} · {session_id} · {format_minute(created_at)} · this session"
     )
-    lines += [f"{len(ancestors) + 1}. {current_row}", f"{_FILE_INDENT}{_escape(file)}"]
+    lines += [
+        f"{len(ancestors) + 1}. {current_row}",
+        f"{_FILE_INDENT}{_harmless_line(file)}",
+    ]
     advice = _READING_ADVICE.format(_SEARCHER_ADVICE if has_searcher else "")
-    return "\n".join([*lines, advice, CLOSING_MARKER])
+    return "\n".join([*lines, advice, LINEAGE_END_MARKER])
 
 
 def describe_move(old_home: str, new_home: str) -> str:
@@ -88,7 +91,7 @@ def describe_move(old_home: str, new_home: str) -> str:
     The sentence names both folders and follows the lineage block.
     """
     return (
-        f"Its project was {_escape(old_home)} and is {_escape(new_home)} now: read a path below the "
+        f"Its project was {_harmless_line(old_home)} and is {_harmless_line(new_home)} now: read a path below the "
         "old folder as the same path below the new one."
     )
 
@@ -128,10 +131,11 @@ def _describe_ancestor(ancestor: Ancestor) -> str:
     # Imported here because the import takes 3 ms, and a search does not need it.
     from resume_hooks.sessions.lineage import MISSING_STATUS, REMARKS_BY_STATUS
 
-    session_id = _escape(ancestor.session_id) or "(id unknown)"
+    session_id = _harmless_line(ancestor.session_id) or "(id unknown)"
     if ancestor.status == MISSING_STATUS:
         return f"(file gone) · {session_id} · {displayed_kind(ancestor.derivation_type)}"
-    dates = f"{_escape(format_minute(ancestor.created_at))} .. {_escape(format_minute(ancestor.ended_at))}"
+    creation_minute = _harmless_line(format_minute(ancestor.created_at))
+    dates = f"{creation_minute} .. {_harmless_line(format_minute(ancestor.ended_at))}"
     remark = REMARKS_BY_STATUS.get(ancestor.status, "")
     size, derivation = format_bytes(ancestor.size), displayed_kind(ancestor.derivation_type)
     return (
@@ -140,11 +144,11 @@ def _describe_ancestor(ancestor: Ancestor) -> str:
 
 
 def _block_title(text: str) -> str:
-    return _escape(collapse_line(plain_text(text), MAX_TITLE_CHARACTERS))
+    return _harmless_line(collapse_line(plain_text(text), MAX_TITLE_CHARACTERS))
 
 
-def remove_block_markers(text: str) -> str:
-    """Replace the markers of the block in ``text``, and also tags that look like the client's own tags.
+def replace_block_markers(text: str) -> str:
+    """Replace the brackets of the block's markers in ``text``, and of tags like the client's own tags.
 
     Text from a session must not end the block or pretend to be from the client. Markers and tags
     are also found if they are disguised with full-width letters, spaces or invisible characters. In
@@ -157,5 +161,5 @@ def remove_block_markers(text: str) -> str:
     )
 
 
-def _escape(text: str) -> str:
-    return remove_block_markers(plain_line(text))
+def _harmless_line(text: str) -> str:
+    return replace_block_markers(plain_line(text))

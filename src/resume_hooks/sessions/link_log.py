@@ -18,7 +18,7 @@ from resume_hooks.storage.atomic import append_line
 
 LINKS_FILE_NAME = "links.jsonl"
 # Maximum size of the file in bytes, about 300,000 links. A larger file is ignored.
-MAX_LOG_BYTES = 64 * 1024 * 1024
+MAX_LINKS_FILE_BYTES = 64 * 1024 * 1024
 
 
 class Link(NamedTuple):
@@ -42,16 +42,16 @@ def links_file(where: Where) -> str:
 
 
 def record_link(link: Link, where: Where) -> None:
-    """Append a link to the file. Raise OSError if the state folder can't be written."""
+    """Append a link to ``links.jsonl``. Raise OSError if the state folder can't be written."""
     _append_row({key: value for key, value in link._asdict().items() if value is not None}, where)
 
 
-def record_successor(child_id: str, successor_id: str, at: str, where: Where) -> None:
+def record_successor(child_id: str, successor_id: str, superseded_at: str, where: Where) -> None:
     """Append a row that marks an unopened child as superseded by its successor.
 
     Raise OSError if the state folder can't be written.
     """
-    _append_row({"superseded_id": child_id, "by": successor_id, "at": at}, where)
+    _append_row({"superseded_id": child_id, "by": successor_id, "at": superseded_at}, where)
 
 
 def read_links(where: Where) -> list[Link]:
@@ -79,7 +79,7 @@ def _append_row(row: dict[str, object], where: Where) -> None:
 
 def _read_link_rows(where: Where) -> Iterator[dict[str, Any]]:
     try:
-        lines = read_regular_file(links_file(where), MAX_LOG_BYTES).split(b"\n")
+        lines = read_regular_file(links_file(where), MAX_LINKS_FILE_BYTES).split(b"\n")
     except OSError:
         return
     for line in lines:

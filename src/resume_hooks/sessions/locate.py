@@ -140,12 +140,12 @@ def match_archived(
         match_title_parts and len(title_part.encode("utf-8", "replace")) >= MIN_TITLE_PART_BYTES
     )
 
-    def titles(session: ArchivedSession) -> set[str]:
+    def list_titles(session: ArchivedSession) -> set[str]:
         return {session.title, *session.about.titles} - {""}
 
-    def contains_part(session: ArchivedSession) -> bool:
+    def title_contains_locator(session: ArchivedSession) -> bool:
         return match_title_parts and any(
-            title_part in title_text.casefold() for title_text in titles(session)
+            title_part in title_text.casefold() for title_text in list_titles(session)
         )
 
     conditions: list[Callable[[ArchivedSession], bool]] = [
@@ -155,12 +155,12 @@ def match_archived(
         ),
         lambda session: "" != pull_request in session.about.pulls,
         lambda session: (
-            locator == path_in_config_home(session.place, where) or title in titles(session)
+            locator == path_in_config_home(session.place, where) or title in list_titles(session)
         ),
         lambda session: session.about.tag.casefold() == tag != "",
-        lambda session: ignore_case and title_part in map(str.casefold, titles(session)),
-        lambda session: session.about.listed and contains_part(session),
-        contains_part,
+        lambda session: ignore_case and title_part in map(str.casefold, list_titles(session)),
+        lambda session: session.about.listed and title_contains_locator(session),
+        title_contains_locator,
         lambda session: "" != bare_pull_request in session.about.pulls,
     ]
     return next(

@@ -99,7 +99,10 @@ class LocatorScope:
 
     @property
     def hidden_folders_note(self) -> str:
-        """Sentences about folders that can't be read, for the end of a remedy, or ``""`` if there are none."""
+        """Sentences about folders that can't be read, to append to a remedy.
+
+        ``""`` if all folders can be read.
+        """
         return hidden_folders_remedy(self.store.unreadable_folders(), self.store.linked_paths())
 
     @cached_property
@@ -187,7 +190,7 @@ class LocatorScope:
             with contextlib.suppress(SessionNotFound):
                 ends = read_ends(session, self.where)
                 self._names_by_path[session.path] = SessionNames(
-                    titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed
+                    session_titles(ends), ends.tag, ends.pull_requests, ends.is_listed
                 )
         return self._names_by_path[session.path]
 
@@ -245,14 +248,14 @@ def find_sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[Se
     ]
 
 
-def titles_of(ends: HeadTail) -> frozenset[str]:
+def session_titles(ends: HeadTail) -> frozenset[str]:
     """Return the titles by which a session can be found: its custom title, and the title in lists."""
     return frozenset({"" if ends.is_title_carried_over else ends.custom_title, ends.title}) - {""}
 
 
 def _read_titles(path: str) -> frozenset[str]:
     try:
-        return titles_of(HeadTail(path))
+        return session_titles(HeadTail(path))
     except SessionNotFound:
         return frozenset()  # The file was deleted after it was listed.
 
@@ -323,7 +326,7 @@ MIN_ID_PREFIX_CHARACTERS = (
 # character of a script in which a single character can be a word.
 MIN_TITLE_PART_BYTES = 3
 
-LIST_REMEDY = "List the sessions: resume-hooks sessions."
+LIST_SESSIONS_REMEDY = "List the sessions: resume-hooks sessions."
 
 MAX_CANDIDATES = 20  # maximum number of candidates to show for an ambiguous locator
 _ID_CHARACTERS = frozenset("0123456789abcdef-")
@@ -408,7 +411,7 @@ def resolve_id_prefix(locator: str, scope: LocatorScope) -> SessionFile | None:
     prefix = locator.lower()
     if len(prefix) < MIN_ID_PREFIX_CHARACTERS or not _ID_CHARACTERS.issuperset(prefix):
         return None
-    return _require_one_session(locator, scope.store.sessions(prefix=prefix), scope)
+    return _choose_single_match(locator, scope.store.sessions(prefix=prefix), scope)
 
 
 def resolve_title(locator: str, scope: LocatorScope) -> SessionFile | None:
@@ -417,7 +420,7 @@ def resolve_title(locator: str, scope: LocatorScope) -> SessionFile | None:
     Sessions of this project are preferred.
     """
     title = text_after_prefix("title", locator)
-    return _require_one_session(
+    return _choose_single_match(
         locator,
         scope.find_preferred_sessions(pattern_of_words(title), lambda names: title in names.titles),
         scope,
@@ -435,9 +438,9 @@ def resolve_tag(locator: str, scope: LocatorScope) -> SessionFile | None:
     )
     if not sessions and tag != locator:
         raise SessionNotFound(
-            f"No session has the tag '{collapse_line(plain_line(tag), 80)}'", LIST_REMEDY
+            f"No session has the tag '{collapse_line(plain_line(tag), 80)}'", LIST_SESSIONS_REMEDY
         )
-    return _require_one_session(locator, sessions, scope)
+    return _choose_single_match(locator, sessions, scope)
 
 
 def resolve_title_part(locator: str, scope: LocatorScope) -> SessionFile | None:
@@ -464,7 +467,7 @@ def resolve_title_part(locator: str, scope: LocatorScope) -> SessionFile | None:
             and any(title_part in title_text.casefold() for title_text in names.titles)
         ),
     )
-    return _require_one_session(locator, matches, scope)
+    return _choose_single_match(locator, matches, scope)
 
 
 def resolve_pull_request(
@@ -477,7 +480,7 @@ def resolve_pull_request(
     if not (pull_request := parse_pull_request(typed_number or locator)):
         return None
     link_pattern = re.compile(rb'"prnumber":\s?%d\b' % int(pull_request.rpartition("/")[2]))
-    return _require_one_session(
+    return _choose_single_match(
         locator,
         scope.find_preferred_sessions(
             link_pattern, lambda names: pull_request in names.pull_requests
@@ -492,7 +495,7 @@ def reject_address(locator: str, scope: LocatorScope) -> SessionFile | None:  # 
     For the address of a pull request, raise SessionNotFound.
     """
     if _PULL_REQUEST_ADDRESS_PATTERN.fullmatch(locator):
-        raise SessionNotFound("No session is linked to this pull request", LIST_REMEDY)
+        raise SessionNotFound("No session is linked to this pull request", LIST_SESSIONS_REMEDY)
     if is_address(locator):
         raise UsageError("An address must be imported first", IMPORT_REMEDY)
     return None
@@ -575,11 +578,12 @@ def make_not_found_error(locator: str, scope: LocatorScope) -> SessionNotFound:
             f"'{collapse_line(plain_line(locator), 80)}'{', and no id starts with it' if len(locator) > 3 else ''}"
         ),
         "Use a session id or at least its first four characters, a title or at least three letters of it, a tag, "
-        f"'latest', '#72' for a pull request, or the path of a .jsonl file. {LIST_REMEDY}{scope.hidden_folders_note}",
+        "'latest', '#72' for a pull request, or the path of a .jsonl file. "
+        f"{LIST_SESSIONS_REMEDY}{scope.hidden_folders_note}",
     )
 
 
-def _require_one_session(
+def _choose_single_match(
     locator: str, sessions: list[SessionFile], scope: LocatorScope
 ) -> SessionFile | None:
     copies_by_id: dict[str, list[SessionFile]] = {}
@@ -604,13 +608,13 @@ def parse_pull_request(locator: str) -> str:
     return str(int(number[1])) if number else ""
 
 
-def text_after_prefix(form: str, locator: str) -> str:
-    """Return the text after the prefix ``form`` and a colon, as in ``tag:urgent``.
+def text_after_prefix(prefix: str, locator: str) -> str:
+    """Return the text after ``prefix`` and a colon, as in ``tag:urgent``.
 
-    If ``locator`` does not have this prefix, return ``locator`` unchanged.
+    If ``locator`` does not begin with the prefix and a colon, return ``locator`` unchanged.
     """
-    prefix, colon, rest = locator.partition(":")
-    if colon and prefix.lower() == form:
+    word_before_colon, colon, rest = locator.partition(":")
+    if colon and word_before_colon.lower() == prefix:
         return rest.strip()
     return locator
 

@@ -30,18 +30,24 @@ PROC_FOLDER = "/proc"
 
 
 def describe_open_session(session: SessionFile, where: Where) -> str:
-    """Return why a session counts as open, as the end of a sentence, or ``""`` if it is closed."""
-    return Clients(where).describe_open_state(session)
+    """Return why a session counts as open, worded as the end of a sentence.
+
+    Return ``""`` if the session is closed.
+    """
+    return RunningClients(where).describe_open_state(session)
 
 
-class Clients:
+class RunningClients:
     """The running clients. They are looked up once, at the first use."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
 
     def describe_open_state(self, session: SessionFile) -> str:
-        """Return why a session counts as open, as the end of a sentence, or ``""`` if it is closed."""
+        """Return why a session counts as open, worded as the end of a sentence.
+
+        Return ``""`` if the session is closed.
+        """
         try:
             age = time.time() - os.stat(session.path).st_mtime
             if age < RECENT_WRITE_SECONDS and not _is_untouched_child(session):
@@ -62,7 +68,7 @@ class Clients:
                 return pid
         return 0
 
-    def is_listed_open(self, session: SessionFile) -> bool:
+    def is_shown_as_open(self, session: SessionFile) -> bool:
         """Check whether a list should show a session as open.
 
         If the running clients list any sessions, only the listed ones count as open. A recent write
@@ -74,31 +80,33 @@ class Clients:
             return session.session_id in listed_ids
         return bool(self.describe_open_state(session))
 
-    def may_open_child(self, pid: int | None, child_id: str, maker_pid: int | None) -> bool:
+    def may_open_child(self, pid: int | None, child_id: str, creator_pid: int | None) -> bool:
         """Check whether the client with the process id ``pid`` may open a child.
 
         Return False if another running client has opened the child. Also return False if
-        ``maker_pid``, the client that made the child, is a different client and is still running.
+        ``creator_pid``, the client that made the child, is a different client and is still running.
         """
         if any(
             other_pid != pid and entry.get("sessionId") == child_id
             for other_pid, entry in self._running_clients
         ):
             return False
-        if maker_pid is None or maker_pid == pid:
+        if creator_pid is None or creator_pid == pid:
             return True
-        is_listed = maker_pid in {listed_pid for listed_pid, _ in self._clients}
-        return maker_pid not in {listed_pid for listed_pid, _ in self._running_clients} and (
-            is_listed or not _is_client_process(maker_pid)
+        is_listed = creator_pid in {listed_pid for listed_pid, _ in self._listed_clients}
+        return creator_pid not in {listed_pid for listed_pid, _ in self._running_clients} and (
+            is_listed or not _is_client_process(creator_pid)
         )
 
     @cached_property
-    def _clients(self) -> list[tuple[int, dict[str, Any]]]:
+    def _listed_clients(self) -> list[tuple[int, dict[str, Any]]]:
         return list(_read_listed_clients(self._where))
 
     @cached_property
     def _running_clients(self) -> list[tuple[int, dict[str, Any]]]:
-        return [(pid, entry) for pid, entry in self._clients if _is_client_running(pid, entry)]
+        return [
+            (pid, entry) for pid, entry in self._listed_clients if _is_client_running(pid, entry)
+        ]
 
 
 def _is_untouched_child(session: SessionFile) -> bool:

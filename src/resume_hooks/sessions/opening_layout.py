@@ -17,8 +17,8 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.sessions.lineage_block import (
-    CLOSING_MARKER,
-    OPENING_MARKER,
+    LINEAGE_END_MARKER,
+    LINEAGE_START_MARKER,
     shorten_lineage_block,
 )
 from resume_hooks.system.text import replace_all_surrogates
@@ -40,7 +40,7 @@ FORMER_REPORT_HEADING = REPORT_HEADING.replace("mark", "checkpoint")  # the head
 # Divisors of the opening's maximum length: the lineage may have at most half of it, and the next
 # step at most a third.
 BLOCK_DIVISOR, STEP_DIVISOR = 2, 3
-ShortenText = Callable[
+TextShortener = Callable[
     [str, int], str
     # A function that shortens the part of an opening between the lineage and the next step. It
     # takes the part and the maximum number of characters, and returns "" if the part can't be made
@@ -61,10 +61,12 @@ class ChildAttributes(NamedTuple):
     created_at: str
 
 
-def opening_text(block: str, next_step: str = "", *, summary: str = "", digest: str = "") -> str:
+def opening_text(
+    lineage_block: str, next_step: str = "", *, summary: str = "", digest: str = ""
+) -> str:
     """Join the texts that the model reads first. Empty texts are left out."""
     step = f"{NEXT_STEP_HEADING}\n{next_step}" if next_step else ""
-    return "\n\n".join(part for part in (block, summary, digest, step) if part)
+    return "\n\n".join(part for part in (lineage_block, summary, digest, step) if part)
 
 
 def next_step_for_task(task: str) -> str:
@@ -77,14 +79,14 @@ def extract_next_step(text: object) -> str | None:
 
     Return None if ``text`` is not such an opening.
     """
-    if not isinstance(text, str) or not text.startswith(OPENING_MARKER):
+    if not isinstance(text, str) or not text.startswith(LINEAGE_START_MARKER):
         return None
-    _, _, text_after_block = text.partition(CLOSING_MARKER)
+    _, _, text_after_block = text.partition(LINEAGE_END_MARKER)
     return text_after_block.partition(f"\n\n{NEXT_STEP_HEADING}\n")[2]
 
 
 def shorten_opening(
-    text: str, max_characters: int, full_reference: str, shorten_text: ShortenText | None = None
+    text: str, max_characters: int, full_reference: str, shorten_text: TextShortener | None = None
 ) -> str:
     """Shorten an opening to ``max_characters`` (at least 1,000), and add a reference to its full text.
 
@@ -96,8 +98,8 @@ def shorten_opening(
         if step is None:
             return ""
         return text
-    block, _, text_after_block = text.partition(CLOSING_MARKER)
-    block = shorten_lineage_block(block + CLOSING_MARKER, max_characters // BLOCK_DIVISOR)
+    block, _, text_after_block = text.partition(LINEAGE_END_MARKER)
+    block = shorten_lineage_block(block + LINEAGE_END_MARKER, max_characters // BLOCK_DIVISOR)
     if len(step) > max_characters // STEP_DIVISOR:
         step = step[: max_characters // STEP_DIVISOR - 1] + "…"
     cut_notice = f"(cut here; all of it: resume-hooks read {full_reference})"
@@ -132,8 +134,8 @@ def closing_lines(
     """Return the two records at the end of a copied conversation as JSON lines without newlines.
 
     The records are not marked as a summary, because the client would treat a summary as a
-    compaction. When the client compacts a part of the conversation, it would also leave a summary
-    out.
+    compaction. The client would also leave a summary out when it compacts a part of the
+    conversation.
     """
     return _context_lines(attributes, parent, text, card, {"isVisibleInTranscriptOnly": True})
 

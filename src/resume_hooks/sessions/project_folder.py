@@ -16,7 +16,7 @@ from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import get_mapping, get_string
 
-WORKTREE_FIELD = "worktreeSession"
+WORKTREE_FIELD_NAME = "worktreeSession"
 """The client's field with details of a worktree that the client created.
 
 Once the worktree is removed, the client stores the session in the project folder of the original
@@ -25,7 +25,7 @@ folder.
 
 # Number of seconds to wait for another command that copies or imports sessions into the same
 # folder.
-CREATION_LOCK_SECONDS = 300.0
+MAX_CREATION_LOCK_WAIT_SECONDS = 300.0
 
 SHORT_COMMIT_ID_DIGITS = 7  # number of digits of a commit's id in git's short form
 
@@ -58,14 +58,15 @@ class MovedFolder(NamedTuple):
             )
         if self.existing_file_count:
             evidence.append(
-                f"has {self.existing_file_count} of the {format_count(self.file_count, 'file')} that it worked on"
+                f"has {self.existing_file_count} of the {format_count(self.file_count, 'file')} "
+                "that the session worked on"
             )
         if self.is_own_worktree:
             evidence.append("belongs to the repository that the old folder was a worktree of")
         return ", ".join(evidence)
 
 
-def home_folder(ends: HeadTail, where: Where) -> str:
+def home_folder_of_session(ends: HeadTail, where: Where) -> str:
     """Return a session's home folder.
 
     A session may record several folders. Its home folder is the one whose name corresponds to the
@@ -77,7 +78,7 @@ def home_folder(ends: HeadTail, where: Where) -> str:
     recorded_folders += [
         folder
         for record in records
-        if (folder := get_string(get_mapping(record, WORKTREE_FIELD), "originalCwd"))
+        if (folder := get_string(get_mapping(record, WORKTREE_FIELD_NAME), "originalCwd"))
     ]
     # The user may have moved the transcripts to the project folder of the current folder.
     current_folder = _current_folder(where)
@@ -106,15 +107,18 @@ def project_folder(home: str, where: Where) -> str:
 
     The folder may not exist. Its name is the one that current clients use.
     """
-    return os.path.join(where.projects, project_folder_names(home, where, list_names=list)[0])
+    return os.path.join(
+        where.projects, project_folder_names(home, where, list_existing_names=list)[0]
+    )
 
 
 @contextlib.contextmanager
 def lock_session_creation(home: str, where: Where) -> Iterator[None]:
     """Prevent other commands from creating sessions in a working directory during the block.
 
-    If the lock is not available within ``CREATION_LOCK_SECONDS`` seconds, or if the state folder is
-    read-only, the block runs without the lock. Two commands may then create the same session twice.
+    If the lock is not available within ``MAX_CREATION_LOCK_WAIT_SECONDS``, or if the state folder
+    is read-only, the block runs without the lock. Two commands may then create the same session
+    twice.
     """
     lock_path = os.path.join(where.state, "one-maker", project_key(home))
     with contextlib.ExitStack() as stack:
@@ -125,7 +129,7 @@ def lock_session_creation(home: str, where: Where) -> Iterator[None]:
                     where,
                     "Another command is creating sessions",
                     "No lock:",
-                    CREATION_LOCK_SECONDS,
+                    MAX_CREATION_LOCK_WAIT_SECONDS,
                 )
             )
         yield

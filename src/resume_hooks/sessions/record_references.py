@@ -37,7 +37,8 @@ from resume_hooks.transcripts.lines import (
 from resume_hooks.transcripts.records import Record
 
 REFERENCE_HELP = (
-    "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
+    "A reference is <session id or its first characters, at least four>:<line, counted from 0>, "
+    "such as 1a2b3c4d:56."
 )
 # Number of characters in a short id. An id is shortened to this length if no other id begins with
 # the same characters.
@@ -81,18 +82,18 @@ def parse_reference(text: str, session: str | None = None) -> Reference:
     if session is not None:
         if colon:
             raise UsageError(
-                f"'{_display_text(stripped)}' contains a session, and --session is given as well",
+                f"'{_shorten_for_message(stripped)}' contains a session, and --session is given as well",
                 "Give only one of them.",
             )
         return Reference(session, _parse_record_part(stripped))
     if not colon:
         raise UsageError(
-            f"'{_display_text(stripped)}' has no colon between a session and a record",
+            f"'{_shorten_for_message(stripped)}' has no colon between a session and a record",
             REFERENCE_HELP,
         )
     if not session_locator.strip():
         raise UsageError(
-            f"'{_display_text(stripped)}' has no session before its colon", REFERENCE_HELP
+            f"'{_shorten_for_message(stripped)}' has no session before its colon", REFERENCE_HELP
         )
     return Reference(session_locator.strip(), _parse_record_part(record.strip()))
 
@@ -229,14 +230,14 @@ class RecordLines:
                 return self._line_at_offset(stream, start, number)
             return None
 
-    def find_record_with_uuid(self, uuid: str, expected_number: int = -1) -> RecordLine | None:
+    def find_record_with_uuid(self, uuid: str, expected_line_number: int = -1) -> RecordLine | None:
         """Return the line of a record with this uuid, or None if no record has it.
 
-        If the record in line ``expected_number`` has the uuid, return this line. Otherwise return
+        If the record in line ``expected_line_number`` has the uuid, return this line. Otherwise return
         the last line whose record has it. This second search reads the whole file and caches all
         uuids.
         """
-        entry = self.find_line_with_number(expected_number)
+        entry = self.find_line_with_number(expected_line_number)
         if entry is not None and uuid in records.list_uuids(entry.parse_record() or {}):
             return entry
         number = self._line_numbers_by_uuid.get(uuid)
@@ -300,10 +301,10 @@ class RecordLines:
         with open_transcript(self.file) as stream:
             return entry._replace(number=self._line_numbers.find_line_number(stream, entry.offset))
 
-    def _line_at_offset(self, stream: BinaryIO, offset: int, number: int = -1) -> RecordLine:
+    def _line_at_offset(self, stream: BinaryIO, offset: int, line_number: int = -1) -> RecordLine:
         stream.seek(offset)
         length = len(stream.readline(self.size - offset))
-        return RecordLine(self.session_id, self.file, number, offset, length)
+        return RecordLine(self.session_id, self.file, line_number, offset, length)
 
     @cached_property
     def _line_numbers_by_uuid(self) -> dict[str, int]:
@@ -365,7 +366,7 @@ def _parse_record_part(text: str) -> int | str | RecordOffset:
         if _is_number(offset, MAX_OFFSET_DIGITS):
             return RecordOffset(int(offset), uuid)
     raise UsageError(
-        f"'{_display_text(text)}' is neither a line number, nor a uuid, nor @ and a byte",
+        f"'{_shorten_for_message(text)}' is not a line number, a uuid, or @ followed by a byte offset",
         REFERENCE_HELP,
     )
 
@@ -379,5 +380,5 @@ def is_record_id(text: str) -> bool:
     return is_session_id(text.lower())
 
 
-def _display_text(text: str) -> str:
+def _shorten_for_message(text: str) -> str:
     return collapse_line(plain_line(text), 80)

@@ -37,8 +37,8 @@ MAX_LABEL_CHARACTERS = 200  # maximum number of characters of a title or a tag
 # Maximum number of passes in which a tag is cleaned, as in the SDK. Removing one character may
 # produce another character that must be removed.
 MAX_CLEANING_PASSES = 10
-OPEN_WARNING = (
-    "A client may have it open ({why}), and may write the old value again. In Claude Code, "
+OPEN_SESSION_WARNING = (
+    "A client may have the session open ({why}), and may write the old value again. In Claude Code, "
     "type /rename instead."
 )
 
@@ -137,7 +137,7 @@ def _make_label_change(
     session: SessionFile, old_label: str, new_label: str, records: list[Record], where: Where
 ) -> LabelChange:
     why = describe_open_session(session, where) if records else ""
-    warnings = (OPEN_WARNING.format(why=why),) if why else ()
+    warnings = (OPEN_SESSION_WARNING.format(why=why),) if why else ()
     return LabelChange(session, old_label, new_label, tuple(records), warnings)
 
 
@@ -203,7 +203,8 @@ def _require_usable_label(text: str, label_name: str) -> str:
         raise UsageError(f"An empty {label_name}", "Give at least one visible character.")
     if len(text) > MAX_LABEL_CHARACTERS:
         raise UsageError(
-            f"A {label_name} of {len(text):,} characters", f"Give at most {MAX_LABEL_CHARACTERS}."
+            f"A {label_name} of {len(text):,} characters",
+            f"Give at most {MAX_LABEL_CHARACTERS} characters.",
         )
     if _LOCATOR_LIKE_PATTERN.fullmatch(text):
         raise UsageError(

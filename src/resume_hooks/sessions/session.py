@@ -135,12 +135,12 @@ class Session(SessionFile):
 
     def _apply_window(self, context: ContextSize, window: int) -> ContextSize:
         # Imported here because few verbs need it.
-        from resume_hooks.sessions.client_window import apply_window, window_limit
+        from resume_hooks.sessions.client_window import apply_window, max_window_tokens
 
         if self.agent != CLAUDE_NAME:  # Other agents have no setting for the window.
             return context
         return apply_window(
-            context, self.head_tail, window_limit(self.head_tail, window, self.where)
+            context, self.head_tail, max_window_tokens(self.head_tail, window, self.where)
         )
 
     @property

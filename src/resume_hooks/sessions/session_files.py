@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from resume_hooks import paths
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.paths import (
-    MAX_KEY_CHARACTERS,
+    MAX_PROJECT_KEY_CHARACTERS,
     Where,
     is_session_file,
     is_session_id,
@@ -150,7 +150,7 @@ def linked_projects(where: Where, session_id: str = "") -> list[str]:
 
 
 def hidden_folders_remedy(folders: Sequence[str], linked_paths: Sequence[str] = ()) -> str:
-    """Return sentences about folders that were not searched, for the end of a remedy, or ``""``.
+    """Return sentences about folders that were not searched, to append to a remedy.
 
     ``folders`` are those that can't be listed, and ``linked_paths`` are those that can only be
     reached through symbolic links.
@@ -168,10 +168,10 @@ def hidden_folders_remedy(folders: Sequence[str], linked_paths: Sequence[str] = 
 
 def linked_paths_remedy(linked_paths: Sequence[str]) -> str:
     """Return a sentence that tells the user what to do about paths behind symbolic links."""
-    verb = "lie" if len(linked_paths) > 1 else "lies"
+    verb = "are" if len(linked_paths) > 1 else "is"
     return (
-        f"{linked_paths[0]}{_describe_more_paths(linked_paths)} {verb} behind a symbolic link, which is not followed: "
-        "name a session there by the path of its file, or move the folder to where the link is."
+        f"{linked_paths[0]}{_describe_more_paths(linked_paths)} {verb} behind a symbolic link, and links are not "
+        "followed. Give the path of the session's file, or put the folder itself in place of the link."
     )
 
 
@@ -193,10 +193,10 @@ def belongs_to_folder(path: str, cwd: str) -> bool:
 
 def ends_belong_to_folder(ends: HeadTail, cwd: str) -> bool:
     """Check whether a session belongs to ``cwd``, given the beginning and the end of its file."""
-    key = ends.project[:MAX_KEY_CHARACTERS]
+    key = ends.project[:MAX_PROJECT_KEY_CHARACTERS]
     matching_folders = []
     for folder in ends.folders:
-        if project_key(folder)[:MAX_KEY_CHARACTERS] == key:
+        if project_key(folder)[:MAX_PROJECT_KEY_CHARACTERS] == key:
             matching_folders.append(folder)
     return not matching_folders or paths.canonical_path(cwd) in {
         paths.canonical_path(folder) for folder in matching_folders
@@ -248,7 +248,7 @@ def latest_session(
     else:
         count = f"are only {skipped_count} sessions"
     if skipped_count:
-        message = f"There {count} of {cwd} to count back from"
+        message = f"There {count} in {cwd} to count back from"
     else:
         message = f"No session of {cwd} yet"
     raise SessionNotFound(

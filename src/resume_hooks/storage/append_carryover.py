@@ -1,9 +1,9 @@
 """Copy the lines that other programs append to a file while this program replaces the file.
 
 For each record, a client (2.1.42 to 2.1.329) opens a transcript by its path, writes, and closes the
-transcript again. So soon after this program has renamed the new file, clients write to the new
-file. But a client that opened the transcript before the rename may still write to the old file. So
-this program keeps the old file open and copies such records to the new file.
+transcript again. After this program has renamed the new file, clients therefore soon write to the
+new file. But a client that opened the transcript before the rename may still write to the old file.
+This program therefore keeps the old file open and copies such records to the new file.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ CHUNK_BYTES = 1024 * 1024  # The number of bytes that are copied or compared at 
 # The maximum number of seconds that a program needs between looking up a path and opening the file.
 OPEN_GRACE_SECONDS = 0.05
 # The number of seconds without a new byte after which no more writes are expected.
-QUIET_SECONDS = 0.3
+QUIET_SECONDS_BEFORE_END = 0.3
 # The maximum number of seconds to wait while other programs write to the old file without a pause.
 MAX_COPYING_SECONDS = 5.0
 # The maximum number of seconds to wait for the rest of a line that is being written.
-PARTIAL_LINE_SECONDS = 0.5
+MAX_PARTIAL_LINE_WAIT_SECONDS = 0.5
 PAUSE_SECONDS = 0.005
 
 
@@ -76,7 +76,7 @@ class AppendedLineCopier:
                 if self._copy_whole_lines(target_fd):
                     last_write = now
                 elif now - last_write >= (
-                    OPEN_GRACE_SECONDS if is_open is False else QUIET_SECONDS
+                    OPEN_GRACE_SECONDS if is_open is False else QUIET_SECONDS_BEFORE_END
                 ):
                     break
                 if now - start >= MAX_COPYING_SECONDS:
@@ -98,7 +98,7 @@ class AppendedLineCopier:
         """
         if not self._read_new_lines():
             return 0
-        deadline = time.monotonic() + PARTIAL_LINE_SECONDS
+        deadline = time.monotonic() + MAX_PARTIAL_LINE_WAIT_SECONDS
         # If the copied bytes end inside a line, the next bytes must be the rest of that line.
         ends_with_whole_line = (
             not self.position or read_bytes_at(self._source, 1, self.position - 1) == b"\n"
@@ -133,7 +133,7 @@ def wait_for_line_end(descriptor: int) -> None:
 
     Stop after a short time, because the line may never be completed.
     """
-    deadline = time.monotonic() + PARTIAL_LINE_SECONDS
+    deadline = time.monotonic() + MAX_PARTIAL_LINE_WAIT_SECONDS
     while has_partial_line(descriptor) and time.monotonic() < deadline:
         time.sleep(PAUSE_SECONDS)
 

@@ -185,9 +185,9 @@ def _replace_with_copy(path: str, descriptor: int) -> None:
 
 
 def _restore_time(descriptor: int, old_status: os.stat_result, size: int) -> None:
-    """Set an open file's time back to that in ``old_status`` if the file has exactly ``size`` bytes.
+    """Set an open file's time back to the time in ``old_status`` if the file has ``size`` bytes.
 
-    With a different size, another program has also written to the file, and the time is kept.
+    If the file has another size, another program has also written to it. Then keep the file's time.
     """
     # If the file belongs to another user, its time cannot be restored.
     with contextlib.suppress(OSError):

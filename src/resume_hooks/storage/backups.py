@@ -49,7 +49,7 @@ def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def open_for_rewrite(
+def open_and_copy_for_rewrite(
     session_id: str, path: str, where: Where, *, keep_copy: bool = False
 ) -> Iterator[tuple[int, str]]:
     """Lock, open and copy a session to rewrite it in place. The lock ends with the ``with`` block.

@@ -25,9 +25,9 @@ _NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """Give a file or symbolic link a second name. Raise OSError.
+    """Create a hard link at ``target`` to a file or symbolic link.
 
-    The second name is a hard link or, if hard links are impossible, a verified copy.
+    If hard links are impossible, create a verified copy instead. Raise OSError if this fails too.
     """
     try:
         os.link(source, target, follow_symlinks=False)

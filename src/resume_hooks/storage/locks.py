@@ -9,6 +9,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from resume_hooks.errors import SessionOpen, WriteFailed
 from resume_hooks.paths import Where, make_private_folder
@@ -21,7 +22,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 # The name of the lock file in a folder that only one process at a time may change.
-LOCK_NAME = "lock"
+LOCK_FILE_NAME = "lock"
 # The offset of the byte that is locked on Windows. It is far beyond the end of any file.
 _LOCKED_BYTE_OFFSET = 1 << 40
 
@@ -78,26 +79,29 @@ def lock_folder(
     cannot be created, raise WriteFailed with a message that starts with ``failure_message``. If the
     volume does not support locks, continue without a lock.
     """
-    descriptor, locked = _acquire_lock(
-        folder, where, busy_message, failure_message, time.monotonic() + timeout
-    )
+    lock = _acquire_lock(folder, where, busy_message, failure_message, time.monotonic() + timeout)
     try:
         yield
     finally:
-        if locked:
+        if lock.is_supported:
             # A process that waits for this lock notices that the file was removed, and creates a
             # new lock file.
             with contextlib.suppress(OSError):
-                if os.listdir(folder) == [LOCK_NAME]:
-                    removal.remove_file(os.path.join(folder, LOCK_NAME), where.state)
+                if os.listdir(folder) == [LOCK_FILE_NAME]:
+                    removal.remove_file(os.path.join(folder, LOCK_FILE_NAME), where.state)
                     removal.remove_empty_folder(folder, where.state)
-        os.close(descriptor)
+        os.close(lock.descriptor)
+
+
+class _Lock(NamedTuple):
+    descriptor: int
+    is_supported: bool
 
 
 def _acquire_lock(
     folder: str, where: Where, busy_message: str, failure_message: str, deadline: float
-) -> tuple[int, bool]:
-    path = os.path.join(folder, LOCK_NAME)
+) -> _Lock:
+    path = os.path.join(folder, LOCK_FILE_NAME)
     for _ in range(_MAX_OPEN_ATTEMPTS):
         descriptor = _open_lock_file(path, where, failure_message)
         if descriptor is None:
@@ -107,7 +111,7 @@ def _acquire_lock(
             os.close(descriptor)
             raise SessionOpen(busy_message, "Wait until that is done, then try again.")
         if not locked or is_path_of_descriptor(path, descriptor):
-            return descriptor, bool(locked)
+            return _Lock(descriptor, is_supported=bool(locked))
         os.close(descriptor)  # Another process removed the lock file after this process opened it.
     raise WriteFailed(
         f"{failure_message} {path}: it keeps changing", "Nothing was changed. Try again."

@@ -1,9 +1,9 @@
 """Write files in a user's project, such as documents and restored files.
 
 This is the only code that writes such files. A file is written completely or not at all: the bytes
-are written to a temporary file beside the target, which is synced, read back and only then renamed.
-Symbolic links are never followed. A file is replaced or removed only if it has not changed since it
-was examined.
+are written to a temporary file beside the target. The temporary file is synced and read back, and
+only then renamed. Symbolic links are never followed. A file is replaced or removed only if it has
+not changed since it was examined.
 
 Some functions accept ``dir_fd``, the descriptor of an open folder (see ``safe_tree``). With
 ``dir_fd``, only the last component of a path is used, relative to this folder. The whole path then
@@ -54,24 +54,24 @@ def read_file_state(
 
 
 def read_file_and_state(
-    path: str, limit: int, dir_fd: int | None = None
+    path: str, max_bytes: int, dir_fd: int | None = None
 ) -> tuple[bytes, os.stat_result | None]:
     """Return a file's content and state, or ``b""`` and None if the file does not exist.
 
     The caller passes the state to ``write_project_file``. Raise WriteFailed if the file cannot be
-    read or is larger than ``limit`` bytes.
+    read or is larger than ``max_bytes``.
     """
     if read_file_state(path, dir_fd, read_only=True) is None:
         return b"", None
     try:
         with open_regular(_choose_name(dir_fd, path), follow=False, dir_fd=dir_fd) as stream:
             status = os.fstat(stream.fileno())
-            content = stream.read(limit + 1)
+            content = stream.read(max_bytes + 1)
     except OSError as error:
         raise make_write_error(path, error) from error
-    if len(content) > limit:
+    if len(content) > max_bytes:
         raise WriteFailed(
-            f"{path} is larger than {limit:,} bytes, so it was left alone", "Name another file."
+            f"{path} is larger than {max_bytes:,} bytes, so it was left alone", "Name another file."
         )
     return content, status
 
@@ -162,11 +162,18 @@ def make_write_error(path: str, error: OSError | ValueError) -> WriteFailed:
     )
 
 
-def is_same_state(current: os.stat_result | None, expected_state: os.stat_result | None) -> bool:
+def is_same_state(
+    current_state: os.stat_result | None, expected_state: os.stat_result | None
+) -> bool:
     """Check whether two states belong to the same file and show no change."""
-    if current is None or expected_state is None:
-        return current is expected_state
-    identity = (current.st_dev, current.st_ino, current.st_size, current.st_mtime_ns)
+    if current_state is None or expected_state is None:
+        return current_state is expected_state
+    identity = (
+        current_state.st_dev,
+        current_state.st_ino,
+        current_state.st_size,
+        current_state.st_mtime_ns,
+    )
     return identity == (
         expected_state.st_dev,
         expected_state.st_ino,

@@ -81,9 +81,9 @@ def remove_empty_subfolder(name: str, dir_fd: int) -> None:
 def remove_tree_from_folder(name: str, dir_fd: int) -> None:
     """Remove ``name`` and everything below it from an open folder.
 
-    If another program writes to a folder during the removal, try again. A search index does so just
-    after it was closed. If the removal still fails, raise OSError after removing as much as
-    possible.
+    If another program writes to a folder during the removal, try again. The threads of a search
+    index, for example, may still write just after the index was closed. If the removal still fails,
+    raise OSError after removing as much as possible.
     """
     for _ in range(_MAX_REMOVAL_ATTEMPTS - 1):
         try:

@@ -77,19 +77,21 @@ def is_writable_folder(root_fd: int, parts: Sequence[str]) -> bool:
         return os.access(os.curdir, os.W_OK | os.X_OK, dir_fd=dir_fd)
 
 
-def read_file_below(root: str, parts: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
+def read_file_below(
+    root: str, parts: Sequence[str], max_bytes: int
+) -> tuple[bytes, os.stat_result]:
     """Return the content and the state of a regular file. Links below ``root`` are not followed.
 
-    Raise OSError if the file is larger than ``limit`` bytes, or WriteFailed if a part of the path
-    is a link.
+    Raise OSError if the file is larger than ``max_bytes``, or WriteFailed if a part of the path is
+    a link.
     """
     with (
         open_root(root) as top,
         open_folder(top, parts[:-1]) as dir_fd,
         open_regular(parts[-1], follow=False, dir_fd=dir_fd) as stream,
     ):
-        content = stream.read(limit + 1)
-        if len(content) > limit:
+        content = stream.read(max_bytes + 1)
+        if len(content) > max_bytes:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), parts[-1])
         return content, os.fstat(stream.fileno())
 

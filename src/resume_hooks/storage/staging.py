@@ -25,8 +25,8 @@ from resume_hooks.storage.state_file import (
 )
 
 MAX_IMPORT_BYTES = 200 * 1024 * 1024  # The default for the maximum size of an import, in bytes.
-# The maximum number of bytes in a line. Parsing a line may take thirty times as much memory. The
-# longest known line is 60 MB long.
+# The maximum number of bytes in a line. Parsing a line may take thirty times as much memory as the
+# line itself. The longest known line is 60 MB long.
 MAX_LINE_BYTES = 64 * 1024 * 1024
 # The maximum number of lines. Parsing even an empty line takes time. The file of a session with
 # 400,000 lines is about 1.2 GB large.
@@ -66,7 +66,7 @@ def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Itera
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
             with os.fdopen(descriptor, "wb") as stream:
                 for chunk in _limit_lines(
-                    _limit_size(_decompress(_limit_size(chunks, max_bytes)), max_bytes)
+                    _limit_size(_decompress_if_gzip(_limit_size(chunks, max_bytes)), max_bytes)
                 ):
                     digest.update(chunk)
                     stream.write(chunk)
@@ -130,7 +130,7 @@ def _limit_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def _decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _decompress_if_gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
     remaining_chunks, first_bytes = iter(chunks), b""
     while len(first_bytes) < len(_GZIP_MAGIC) and (chunk := next(remaining_chunks, b"")):
         first_bytes += chunk
@@ -153,6 +153,8 @@ def _decompress_gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 remaining = inflater.unconsumed_tail or inflater.unused_data.lstrip(b"\0")
         yield inflater.flush()
     except zlib.error as error:
-        raise ImportFailed("Its gzip is damaged", "Unpack it yourself and import that.") from error
+        raise ImportFailed(
+            "Its gzip data is damaged", "Unpack it yourself, and import the unpacked file."
+        ) from error
     if not inflater.eof:
         raise ImportFailed("The gzip data ends too early", "Fetch it again.")

@@ -71,9 +71,9 @@ def create_marker(path: str, where: Where) -> bool:
 
 
 def read_chunks(descriptor: int, size: int) -> Iterator[bytes]:
-    """Yield the first ``size`` bytes of an open file in chunks, or all its bytes if it is shorter.
+    """Yield the first ``size`` bytes of an open file in chunks.
 
-    The position in the open file does not change.
+    If the file has fewer bytes, yield all of them. The position in the open file does not change.
     """
     offset = 0
     while offset < size and (

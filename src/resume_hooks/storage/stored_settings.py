@@ -16,9 +16,11 @@ from resume_hooks.settings import (
 )
 from resume_hooks.storage import state_file
 
-_REMEDIES_BY_SOURCE = {
-    "environment": "RESUME_HOOKS_{} overrides our file: unset it first.",
-    "plugin": ("A plugin option overrides our file: /plugin configure resume-hooks changes it."),
+_OVERRIDE_REMEDIES_BY_SOURCE = {
+    "environment": "The variable RESUME_HOOKS_{} overrides the settings file. Unset the variable first.",
+    "plugin": (
+        "A plugin option overrides the settings file. To change the option: /plugin configure resume-hooks"
+    ),
 }
 """What the user must do if the value from a different source overrides the settings file."""
 
@@ -33,9 +35,10 @@ def store_setting(name: str, text: str, where: Where | None = None) -> Value:
     value = parse_setting(name, text)
     where = where or Where()
     effective_value, source = load_settings(where)[name]
-    if source in _REMEDIES_BY_SOURCE and effective_value != value:
+    if source in _OVERRIDE_REMEDIES_BY_SOURCE and effective_value != value:
         raise UsageError(
-            f"{name} stays {effective_value}", _REMEDIES_BY_SOURCE[source].format(name.upper())
+            f"{name} stays {effective_value}",
+            _OVERRIDE_REMEDIES_BY_SOURCE[source].format(name.upper()),
         )
     path = settings_file(where)
     stored = read_json_object(path)  # The file's other settings must be kept.

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def parse_row(kind: Callable[..., T], row: object) -> T | None:
-    """Convert a JSON value to the named tuple ``kind``.
+    """Convert a JSON value to an instance of the named tuple class ``kind``.
 
     Return None if a field has the wrong type, or if a field without a default is missing. Unknown
     keys of an object are ignored.
@@ -39,7 +39,7 @@ def _make_row_parser(hint: Any) -> Callable[[Any], Any]:
     for name, field_type in get_type_hints(hint).items():
         fields[name] = _make_row_parser(field_type)
 
-    def read(row: Any) -> Any:
+    def make_instance(row: Any) -> Any:
         values: Mapping[str, Any] = (
             dict(zip(fields, row, strict=True)) if type(row) is list else _require_type(dict, row)
         )
@@ -47,7 +47,7 @@ def _make_row_parser(hint: Any) -> Callable[[Any], Any]:
             **{name: field(values[name]) for name, field in fields.items() if name in values}
         )
 
-    return read
+    return make_instance
 
 
 def _require_type(kind: type[T], value: object) -> T:

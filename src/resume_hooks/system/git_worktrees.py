@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from resume_hooks import paths
 from resume_hooks.paths import (
-    MAX_KEY_CHARACTERS,
+    MAX_PROJECT_KEY_CHARACTERS,
     Where,
     canonical_path,
     is_private_folder,
@@ -137,7 +137,9 @@ class Project:
     @cached_property
     def _project_keys(self) -> frozenset[str]:
         """The names of the project folders for the working directories, cut to the length used in comparisons."""
-        return frozenset(project_key(folder)[:MAX_KEY_CHARACTERS] for folder in self.folders)
+        return frozenset(
+            project_key(folder)[:MAX_PROJECT_KEY_CHARACTERS] for folder in self.folders
+        )
 
     def contains_session(self, start_folders: Iterable[str], name: str) -> bool:
         """Check whether a session in the project folder ``name`` belongs to this project.
@@ -151,11 +153,11 @@ class Project:
         folders = [cwd for cwd in start_folders if cwd]
         if any(cwd.startswith(folder + os.sep) for cwd in folders for folder in self.root_folders):
             return True
-        if name[:MAX_KEY_CHARACTERS] not in self._project_keys:
+        if name[:MAX_PROJECT_KEY_CHARACTERS] not in self._project_keys:
             return False
         matching_folders = []
         for cwd in folders:
-            if project_key(cwd)[:MAX_KEY_CHARACTERS] == name[:MAX_KEY_CHARACTERS]:
+            if project_key(cwd)[:MAX_PROJECT_KEY_CHARACTERS] == name[:MAX_PROJECT_KEY_CHARACTERS]:
                 matching_folders.append(cwd)
         return not matching_folders or any(
             canonical_path(cwd) in self.folders for cwd in matching_folders
@@ -165,18 +167,20 @@ class Project:
         self, where: Where, list_known_names: Callable[[], list[str]] | None = None
     ) -> list[str]:
         """Return the names of the existing project folders in which the project's sessions may be."""
-        list_names = list_known_names or (
+        list_existing_names = list_known_names or (
             lambda: [os.path.basename(path) for path in paths.all_project_folders(where)]
         )
         key_names = (
             name
             for cwd in self.folders
-            for name in paths.project_folder_names(cwd, where, list_names)
+            for name in paths.project_folder_names(cwd, where, list_existing_names)
         )
         prefixes = tuple(
-            f"{project_key(folder)[:MAX_KEY_CHARACTERS]}-" for folder in self.root_folders
+            f"{project_key(folder)[:MAX_PROJECT_KEY_CHARACTERS]}-" for folder in self.root_folders
         )
-        names_below = (name for name in list_names() if prefixes and name.startswith(prefixes))
+        names_below = (
+            name for name in list_existing_names() if prefixes and name.startswith(prefixes)
+        )
         return list(dict.fromkeys([*self.names, *key_names, *names_below]))
 
 
@@ -195,7 +199,7 @@ def project_of_folder(cwd: str, where: Where) -> Project:
         for folder in folders
         if folder != home and os.path.lexists(os.path.join(folder, ".git"))
     )
-    variable_names = paths.list_name_from_variable(where)
+    variable_names = paths.list_project_folder_name_from_variable(where)
     return Project(folders, tuple(roots), tuple(variable_names))
 
 

@@ -27,7 +27,11 @@ from resume_hooks.errors import (
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.layout import MANIFEST_NAME, REMOVED_SUFFIX, path_in_config_home
+from resume_hooks.sessions.archived.layout import (
+    MANIFEST_NAME,
+    REMOVED_FOLDER_SUFFIX,
+    path_in_config_home,
+)
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile
@@ -649,7 +653,7 @@ def test_emptying_the_trash_completes_an_interrupted_removal(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         whole(path, root, **more)
 
-    for strays in ([], [entries[0].folder + REMOVED_SUFFIX]):
+    for strays in ([], [entries[0].folder + REMOVED_FOLDER_SUFFIX]):
         with monkeypatch.context() as patch:
             patch.setattr(removal, "remove_permanently", fail_for_session)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
@@ -660,7 +664,7 @@ def test_emptying_the_trash_completes_an_interrupted_removal(
                 )
         (stray,) = trash.list_stray_folders(config_home.where)
         assert (stray.folder, stray.is_half_removed, stray.file_count) == (
-            entries[0].folder + REMOVED_SUFFIX,
+            entries[0].folder + REMOVED_FOLDER_SUFFIX,
             True,
             8,
         ), strays

@@ -16,7 +16,7 @@ from resume_hooks.derive.child.rewrite_chain import (
     plan_chain_rewrite,
 )
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
 from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.shared_values import PROMPT_HELD_MESSAGE
 from resume_hooks.transcripts.invariants import check_session
@@ -48,7 +48,7 @@ from tests.builders import (
 
 CHILD_ID = session_id(5)
 CHILD_ATTRIBUTES = ChildAttributes(CHILD_ID, CWD, "main", VERSION, iso_time(10_000))
-LINEAGE_BLOCK = f"{OPENING_MARKER}\nnew\n{CLOSING_MARKER}"
+LINEAGE_BLOCK = f"{LINEAGE_START_MARKER}\nnew\n{LINEAGE_END_MARKER}"
 
 
 def plan_rewrite(
@@ -340,7 +340,7 @@ def test_the_lineage_in_an_opening_is_replaced(tmp_path: Path, marks: dict[str, 
 
     The text after the lineage is kept.
     """
-    said = f"{OPENING_MARKER}\nold\n{CLOSING_MARKER}\n\nNext step, as the user put it:\ngo on"
+    said = f"{LINEAGE_START_MARKER}\nold\n{LINEAGE_END_MARKER}\n\nNext step, as the user put it:\ngo on"
     rows = [user(said, uuid="o", **marks), assistant("card", uuid="a", parent="o", ts=1)]
     found = write_and_read_child_records(tmp_path, rows)
     assert list_record_uuids(found) == ["o", "a"]
@@ -348,11 +348,15 @@ def test_the_lineage_in_an_opening_is_replaced(tmp_path: Path, marks: dict[str, 
 
 
 @pytest.mark.parametrize(
-    "prompt", [f"{OPENING_MARKER}\nold\n{CLOSING_MARKER} hm?", f"{OPENING_MARKER} without an end"]
+    "prompt",
+    [
+        f"{LINEAGE_START_MARKER}\nold\n{LINEAGE_END_MARKER} hm?",
+        f"{LINEAGE_START_MARKER} without an end",
+    ],
 )
 def test_a_text_that_only_resembles_an_opening_is_kept(tmp_path: Path, prompt: str) -> None:
     """A prompt that contains an opening's markers, or a block without an end, is copied unchanged."""
-    meta = CLOSING_MARKER not in prompt
+    meta = LINEAGE_END_MARKER not in prompt
     rows = [
         user("go", uuid="u"),
         user(prompt, uuid="q", parent="u", ts=1, isMeta=meta),

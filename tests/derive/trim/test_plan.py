@@ -19,7 +19,7 @@ from resume_hooks.derive.trim.plan import PLACEHOLDER_LEGEND, decide_trim
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.sessions.lineage import LineageFinder
-from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import extract_next_step
@@ -71,7 +71,7 @@ def list_lineage_blocks(path: Path) -> list[str]:
     return [
         said
         for row in read_file_records(path)
-        if (said := join_text_blocks(row)).startswith(OPENING_MARKER)
+        if (said := join_text_blocks(row)).startswith(LINEAGE_START_MARKER)
     ]
 
 
@@ -105,7 +105,7 @@ def test_the_first_trim_adds_a_lineage_block(config_home: ConfigHome) -> None:
     """The first trim adds a hidden first record with the lineage and an explanation of placeholders."""
     child = trim_file(config_home, write_parser_session(config_home))
     (block,) = list_lineage_blocks(child)
-    assert block.endswith(f"{CLOSING_MARKER}\n{PLACEHOLDER_LEGEND}")
+    assert block.endswith(f"{LINEAGE_END_MARKER}\n{PLACEHOLDER_LEGEND}")
     assert SESSION in block
     first = next(row for row in read_file_records(child) if "uuid" in row)
     assert (first["parentUuid"], first["isMeta"], join_text_blocks(first)) == (None, True, block)
@@ -263,7 +263,7 @@ def test_a_trimmed_handoff_keeps_its_next_step(config_home: ConfigHome) -> None:
     (block,) = list_lineage_blocks(child)
     assert extract_next_step(block) == step
     assert made.session_id in block
-    assert block.count(OPENING_MARKER) == 1
+    assert block.count(LINEAGE_START_MARKER) == 1
 
 
 def make_file_snapshot(message_id: str, **extra_fields: Any) -> Record:

@@ -129,8 +129,8 @@ def check_lineages(home: ConfigHome) -> TryCase:
             rows, title="x", session_id=SESSION, file=path, created_at=""
         )
         assert (
-            block.count(lineage_block.OPENING_MARKER)
-            == block.count(lineage_block.CLOSING_MARKER)
+            block.count(lineage_block.LINEAGE_START_MARKER)
+            == block.count(lineage_block.LINEAGE_END_MARKER)
             == 1
         )
         assert len(lineage_finder.find_descendants(SESSION)) < len(SESSION_IDS)

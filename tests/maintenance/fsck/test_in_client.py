@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.paths import Where
-from resume_hooks.sessions.lineage_block import OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_START_MARKER
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION
 from tests.e2e.harness.client import (
@@ -25,7 +25,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.maintenance.fsck.cases import CASES, Case
 
 NEW_PROMPT = "THE NEW PROMPT"
-INSERTED_BEGINNINGS = ("<system-reminder>", "No response requested", OPENING_MARKER)
+INSERTED_BEGINNINGS = ("<system-reminder>", "No response requested", LINEAGE_START_MARKER)
 REPAIRED_CASES = [case for case in CASES if case.repaired_outline]
 CASES_AND_VERSIONS = [
     *(

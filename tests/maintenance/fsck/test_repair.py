@@ -14,7 +14,7 @@ from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.damaged_bytes import salvage_nodes
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.maintenance.fsck.repair import build_repaired_chain
-from resume_hooks.sessions.lineage_block import OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_START_MARKER
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.context_size import measure_chain
@@ -68,7 +68,7 @@ def chain_outline(path: str) -> str:
                 words.append(f"call:{block['id']}")
             elif block["type"] == "tool_result":
                 words.append(f"result:{block['tool_use_id']}")
-            elif text and not text.startswith(OPENING_MARKER):
+            elif text and not text.startswith(LINEAGE_START_MARKER):
                 words.append(text)
     return " ".join(words)
 

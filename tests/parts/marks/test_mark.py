@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.errors import InSubagent, NothingToMark, UsageError
+from resume_hooks.errors import MarkInSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import hook_state
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks import state as marks
@@ -143,13 +143,13 @@ def test_an_open_call_in_the_first_record_cannot_be_marked(tmp_path: Path) -> No
 
 
 def test_a_sub_agent_cannot_be_marked(tmp_path: Path) -> None:
-    """A sub-agent, recognized by its records or its file name, raises ``InSubagent``."""
+    """A sub-agent, recognized by its records or its file name, raises ``MarkInSubagent``."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
-    with pytest.raises(InSubagent, match=r"^A sub-agent has no marks$"):
+    with pytest.raises(MarkInSubagent, match=r"^A sub-agent has no marks$"):
         place_mark(tmp_path, records)
     path = tmp_path / "agent-1a2b3c.jsonl"
     Path(write_session(tmp_path, SESSION, conversation(1))).rename(path)
-    with pytest.raises(InSubagent):
+    with pytest.raises(MarkInSubagent):
         marks.make_mark_at_end(locate.session_file(str(path)))
 
 

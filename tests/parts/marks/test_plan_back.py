@@ -23,7 +23,7 @@ from resume_hooks.parts.marks.plan_back import MAX_REPORT_CHARACTERS, BackPlan
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.context_size import measure_tail
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -111,7 +111,7 @@ def test_the_child_ends_at_the_mark_with_a_report(config_home: ConfigHome) -> No
     assert told["isVisibleInTranscriptOnly"] is True
     assert "isCompactSummary" not in told
     content = told["message"]["content"]
-    assert content.startswith(OPENING_MARKER)
+    assert content.startswith(LINEAGE_START_MARKER)
     assert content.endswith(
         "\n\nThe user's report of what was done after the mark:\nit was slower\n\nso we stay"
     )
@@ -158,14 +158,14 @@ def test_the_size_is_the_count_at_the_mark_plus_the_report(config_home: ConfigHo
 
 def test_an_older_lineage_block_stays_unchanged(config_home: ConfigHome) -> None:
     """An older lineage block in the conversation stays unchanged; the new one is in the report."""
-    block = f"{OPENING_MARKER}\nThis session continues ...\n{CLOSING_MARKER}"
+    block = f"{LINEAGE_START_MARKER}\nThis session continues ...\n{LINEAGE_END_MARKER}"
     opening = [summary(block, uuid="u", parent=None), assistant("card", uuid="a", parent="u", ts=1)]
     more = conversation(2, start=5)
     more[0]["parentUuid"] = "a"
     made = write_rewind(config_home, [*opening, *more], "r1")
     rows = live_records(made)
     assert rows[0]["message"]["content"] == block
-    assert rows[4]["message"]["content"].count(OPENING_MARKER) == 1
+    assert rows[4]["message"]["content"].count(LINEAGE_START_MARKER) == 1
 
 
 def test_a_rewind_without_later_messages_has_the_report(config_home: ConfigHome) -> None:
@@ -344,7 +344,7 @@ def test_hostile_reports_and_goals_are_harmless(config_home: ConfigHome, text: s
         Where(),
     )
     told, card = live_records(made)[-2:]
-    assert told["message"]["content"].count(CLOSING_MARKER) == 1
+    assert told["message"]["content"].count(LINEAGE_END_MARKER) == 1
     assert records.join_text_blocks(card) != "No response requested."
     assert b'"cwd":"/evil"' not in Path(made.file).read_bytes()
 

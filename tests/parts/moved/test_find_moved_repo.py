@@ -96,7 +96,7 @@ def test_a_session_in_a_subfolder_is_mapped_to_the_same_subfolder(
     )
     assert (found.folder, found.evidence) == (
         str(new / "pkg"),
-        "has 1 of the 1 file that it worked on",
+        "has 1 of the 1 file that the session worked on",
     )
 
 

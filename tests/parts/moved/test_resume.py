@@ -112,7 +112,7 @@ class TestMissingFolderOnATerminal:
         )
         screen = terminal_home.run("resume", session_id(5), "--way", "go on", columns=250)
         screen.wait_for(f"no longer exists: {old}")
-        screen.wait_for(f"1  {new} +has 1 of the 1 file that it worked on")
+        screen.wait_for(f"1  {new} +has 1 of the 1 file that the session worked on")
         screen.wait_for(f"2  {terminal_home.project} +the current folder")
         screen.key("Enter")
         found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")

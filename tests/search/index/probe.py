@@ -15,12 +15,12 @@ from resume_hooks.search.index.changed_files import UpdateOutcome
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file_path, words_folder
 from resume_hooks.search.index.postings import (
-    LABEL_FIELDS,
-    SCHEMA,
+    INDEX_SCHEMA,
+    LABEL_FIELD_NAMES,
     WINDOW_INDEX,
     WORDS_FIELD,
     Posting,
-    make_key_in_file,
+    make_key_from_file_and_number,
 )
 from resume_hooks.search.roles import ROLES
 from tests.builders import (
@@ -134,16 +134,17 @@ def read_found_words(index: OpenIndex) -> set[FoundWord]:
     """Return every word and name that the index finds, for each record and each turn."""
     names, words, most = file_names(index), index.postings, max(1, index.postings.record_count)
     found: set[FoundWord] = set()
-    for field in (WORDS_FIELD, *LABEL_FIELDS):
+    for field in (WORDS_FIELD, *LABEL_FIELD_NAMES):
         for word, _ in words.words_with_prefix(field, ""):
-            query = Query.term_query(SCHEMA, field, word)
+            query = Query.term_query(INDEX_SCHEMA, field, word)
             found |= {
                 (names[row.file_id], row.line_number, field, word)
                 for row in words.find_records(query, most)
             }
             if field == WORDS_FIELD:
                 keys = (
-                    divmod(key, make_key_in_file(1, 0)) for key in words.find_turns(query, most)
+                    divmod(key, make_key_from_file_and_number(1, 0))
+                    for key in words.find_turns(query, most)
                 )
                 found |= {(names[file], turn, WINDOW_INDEX, word) for file, turn in keys}
     return found

@@ -35,7 +35,7 @@ def test_an_updated_index_equals_a_new_one(
     of time.
     """
     chance = random.Random(seed)
-    monkeypatch.setattr(read_transcript, "PART_BYTES", chance.choice([400, 2_000, 2_000_000]))
+    monkeypatch.setattr(read_transcript, "FULL_PART_BYTES", chance.choice([400, 2_000, 2_000_000]))
     pool: list[Record] = []
     for step in range(STEP_COUNT):
         _change_file_randomly(

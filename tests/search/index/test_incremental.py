@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.search.index import postings, read_transcript
-from resume_hooks.search.index.changed_files import ReadJob, find_changes
+from resume_hooks.search.index.changed_files import ReadJob, find_changed_and_deleted_files
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import WINDOW_INDEX
 from resume_hooks.search.index.read_transcript import read_parts
@@ -53,7 +53,7 @@ def test_only_the_last_part_of_an_extended_file_is_read_again(
 
     Unchanged files are not read.
     """
-    monkeypatch.setattr(read_transcript, "PART_BYTES", 2_000)
+    monkeypatch.setattr(read_transcript, "FULL_PART_BYTES", 2_000)
     path = write_session_file(
         config_home,
         *(prompt_with_id(f"alpha{number} " + "beta " * 90, number=number) for number in range(8)),
@@ -95,7 +95,10 @@ def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome)
     add_bytes(path, line(prompt_with_id("gamma")))
     assert read_index(config_home).lines_with_word("gamma") == [(FILE_NAME, 1)]
     with opened_index(config_home.where) as index:
-        assert find_changes(index.db, list_transcripts(config_home.where)) == ([], [])
+        assert find_changed_and_deleted_files(index.db, list_transcripts(config_home.where)) == (
+            [],
+            [],
+        )
 
 
 def test_records_after_an_unfinished_line_get_the_right_line_numbers(
@@ -135,7 +138,10 @@ def test_invalid_bytes_without_a_line_feed_are_read_once(config_home: ConfigHome
     make_old(path)
     assert read_index(config_home).words() == {"alpha"}
     with opened_index(config_home.where) as index:
-        assert find_changes(index.db, list_transcripts(config_home.where)) == ([], [])
+        assert find_changed_and_deleted_files(index.db, list_transcripts(config_home.where)) == (
+            [],
+            [],
+        )
 
 
 @pytest.mark.parametrize("renamed", [False, True])
@@ -241,7 +247,7 @@ def test_a_large_file_is_read_in_parts(
         config_home, *(prompt_with_id(f"word{number}", number=number) for number in range(200))
     )
     whole = read_index(config_home, state=tmp_path / "whole")
-    monkeypatch.setattr(read_transcript, "PART_BYTES", 3_000)
+    monkeypatch.setattr(read_transcript, "FULL_PART_BYTES", 3_000)
     assert read_index(config_home, state=tmp_path / "cut").found_words == whole.found_words
     behind = read_index(config_home, max_seconds=0)
     assert behind.outcome.remaining_file_count == 1
@@ -256,7 +262,7 @@ def test_a_turn_in_several_parts_has_one_number(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A turn that is read in several parts has one number and is found by the words of each part."""
-    monkeypatch.setattr(read_transcript, "PART_WORDS_BYTES", 20)
+    monkeypatch.setattr(read_transcript, "MAX_PART_WORDS_BYTES", 20)
     write_session_file(
         config_home,
         prompt_with_id("alpha"),

@@ -47,7 +47,7 @@ from resume_hooks.search.index import connect, read_transcript, update
 from resume_hooks.search.index.connect import opened_index
 connect.MAX_LOCK_WAIT_SECONDS = 100.0  # a busy machine
 read_transcript.MIN_PARALLEL_BYTES = 1
-update.COMMIT_BYTES, update.LARGE_UPDATE_BYTES = 300_000, 1
+update.BYTES_PER_COMMIT, update.LARGE_UPDATE_BYTES = 300_000, 1
 read_transcript._cpu_count = lambda: 3
 try:
     with opened_index(Where()) as index:
@@ -165,7 +165,7 @@ def test_a_long_file_does_not_block_other_workers(
     The parent receives all results early but uses them in the order of the files.
     """
     monkeypatch.setattr(read_transcript, "PIPE_CAPACITY_BYTES", 4_096)
-    monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 2_000)
+    monkeypatch.setattr("resume_hooks.search.index.read_transcript.FULL_PART_BYTES", 2_000)
     for files, records in ((2, 30), (1, 120)):
         fill_home(config_home, files, records)
     jobs = [
@@ -207,7 +207,7 @@ def test_two_processes_build_the_same_index_as_one(
 ) -> None:
     """Two processes build the same index as a single process."""
     fill_home(config_home, files=6)
-    monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 30_000)
+    monkeypatch.setattr("resume_hooks.search.index.read_transcript.FULL_PART_BYTES", 30_000)
     with monkeypatch.context() as patch:
         patch.setattr(read_transcript, "_cpu_count", lambda: 1)
         alone = build_new_index(config_home, tmp_path).found_words

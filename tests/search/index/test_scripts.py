@@ -14,7 +14,7 @@ import pytest
 from tantivy import Occur, Query
 
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.postings import SCHEMA, WORDS_FIELD
+from resume_hooks.search.index.postings import INDEX_SCHEMA, WORDS_FIELD
 from resume_hooks.search.index.tokenize import (
     MAX_TOKEN_BYTES,
     distinct_words,
@@ -31,7 +31,7 @@ def matches_any_row(home: ConfigHome, word: str) -> bool:
     """Check whether a record in the index contains every form of a typed word."""
     wanted = [stem_word(forms[0]) for forms in forms_of_word(word)]
     query = Query.boolean_query(
-        [(Occur.Must, Query.term_query(SCHEMA, WORDS_FIELD, form)) for form in wanted]
+        [(Occur.Must, Query.term_query(INDEX_SCHEMA, WORDS_FIELD, form)) for form in wanted]
     )
     with opened_index(home.where) as index:
         return bool(wanted) and bool(index.postings.find_records(query, 1))

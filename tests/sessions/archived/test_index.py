@@ -18,7 +18,7 @@ from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.rewrite import rewrite_archived
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.archived_transcripts import ArchivedSessions
-from resume_hooks.search.index.changed_files import ReadJob, find_changes
+from resume_hooks.search.index.changed_files import ReadJob, find_changed_and_deleted_files
 from resume_hooks.search.index.connect import index_status, opened_index
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope, project_scope_of_folder
@@ -157,7 +157,9 @@ def test_an_up_to_date_index_reads_no_manifest(config_home: ConfigHome) -> None:
     with opened_index(config_home.where) as index:
         found = list_transcripts(config_home.where)
         with opened_paths() as opened:
-            assert find_changes(index.db, found, ArchivedSessions(config_home.where, found)) == (
+            assert find_changed_and_deleted_files(
+                index.db, found, ArchivedSessions(config_home.where, found)
+            ) == (
                 [],
                 [],
             )

@@ -38,8 +38,8 @@ from resume_hooks.sessions.archived.manifest import (
     EarlierState,
     find_archived,
 )
-from resume_hooks.sessions.locator_forms import titles_of
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.locator_forms import session_titles
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.session_files import SessionFile, can_client_resume
 from resume_hooks.sessions.transcript_files import subagents_by_session
 from resume_hooks.storage.state_file import read_chunks
@@ -152,7 +152,9 @@ def describe_transcript(head_tail: HeadTail, parent: Sequence[str]) -> ArchiveDe
     return ArchiveDetails(
         created=replace_surrogates(head_tail.created_at),
         ended=replace_surrogates(head_tail.ended_at),
-        titles=tuple(sorted(map(replace_surrogates, titles_of(head_tail))))[:MAX_ARCHIVED_TITLES],
+        titles=tuple(sorted(map(replace_surrogates, session_titles(head_tail))))[
+            :MAX_ARCHIVED_TITLES
+        ],
         tag=replace_surrogates(head_tail.tag),
         pulls=tuple(sorted(map(replace_surrogates, head_tail.pull_requests)))[:MAX_ARCHIVED_TITLES],
         listed=head_tail.is_listed,
@@ -299,7 +301,7 @@ def describe_session(session: SessionFile, where: Where) -> ArchivedSession:
         folder="",
         place=f"{PROJECTS_FOLDER}/{os.path.basename(os.path.dirname(session.path))}/{session.session_id}.jsonl",
         title=replace_surrogates(plain_line(head_tail.title)),
-        cwd=replace_surrogates(home_folder(head_tail, where)),
+        cwd=replace_surrogates(home_folder_of_session(head_tail, where)),
         ended=clock.timestamp_from_epoch(head_tail.mtime),
         archived_at=clock.now(),
         parts=(),

@@ -176,7 +176,7 @@ def remove_archived(archived: ArchivedSession, where: Where) -> None:
                 sync_folder(archived.folder)
             for name in os.listdir(archived.folder):
                 # The lock file is removed together with the folder when the lock is released.
-                if name != locks.LOCK_NAME:
+                if name != locks.LOCK_FILE_NAME:
                     removal.remove_permanently(os.path.join(archived.folder, name), where.state)
         except OSError as error:
             raise WriteFailed(

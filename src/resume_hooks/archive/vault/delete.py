@@ -29,7 +29,7 @@ from resume_hooks.errors import (
 from resume_hooks.paths import Where, all_project_folders, is_session_file, make_private_folder
 from resume_hooks.sessions.archived.layout import (
     FOLDERS_WITH_ID_SUBFOLDERS,
-    REMOVED_SUFFIX,
+    REMOVED_FOLDER_SUFFIX,
     path_in_config_home,
     top_folder_in_config_home,
 )
@@ -163,8 +163,8 @@ class _TrashMove:
         self._entry = commit.commit_manifest(self._entry, self._where)
         if read_manifest(folder, self._entry.session_id) != self._entry:
             raise OSError(errno.EIO, "The manifest differs from what was written", folder)
-        os.rename(folder, folder.removesuffix(REMOVED_SUFFIX))
-        self._entry = self._entry._replace(folder=folder.removesuffix(REMOVED_SUFFIX))
+        os.rename(folder, folder.removesuffix(REMOVED_FOLDER_SUFFIX))
+        self._entry = self._entry._replace(folder=folder.removesuffix(REMOVED_FOLDER_SUFFIX))
         sync_folder(os.path.dirname(folder))
 
     def _unlink_files(self) -> None:

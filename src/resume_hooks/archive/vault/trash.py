@@ -20,7 +20,7 @@ from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, is_session_id, list_subfolders, make_private_folder
 from resume_hooks.sessions.archived.layout import (
     MAX_SESSION_FILES,
-    REMOVED_SUFFIX,
+    REMOVED_FOLDER_SUFFIX,
     TRASH_FOLDER,
     unpacked_folder,
 )
@@ -48,7 +48,7 @@ class StrayFolder(NamedTuple):
 def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
     """Create a private folder in the trash for a session that is deleted at the time ``instant``.
 
-    Readers ignore the folder until ``REMOVED_SUFFIX`` is removed from its name. Raises OSError if
+    Readers ignore the folder until ``REMOVED_FOLDER_SUFFIX`` is removed from its name. Raises OSError if
     the folder cannot be created.
     """
     folder = os.path.join(where.state, TRASH_FOLDER, session_id)
@@ -58,8 +58,8 @@ def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
     # folder, so the second one fails.
     if os.path.lexists(new_path):
         raise FileExistsError(None, "Another command is deleting this session, too", new_path)
-    os.mkdir(new_path + REMOVED_SUFFIX, 0o700)
-    return new_path + REMOVED_SUFFIX
+    os.mkdir(new_path + REMOVED_FOLDER_SUFFIX, 0o700)
+    return new_path + REMOVED_FOLDER_SUFFIX
 
 
 def remove_from_trash(folder: str, where: Where) -> None:
@@ -69,7 +69,7 @@ def remove_from_trash(folder: str, where: Where) -> None:
     """
     parent_folder, removed_path = (
         os.path.dirname(folder),
-        folder if folder.endswith(REMOVED_SUFFIX) else folder + REMOVED_SUFFIX,
+        folder if folder.endswith(REMOVED_FOLDER_SUFFIX) else folder + REMOVED_FOLDER_SUFFIX,
     )
     if removed_path != folder:  # Readers of the trash ignore a folder with the new name.
         os.rename(folder, removed_path)
@@ -97,7 +97,7 @@ def list_stray_folders(where: Where) -> list[StrayFolder]:
 def read_trash_entry(folder: str, where: Where) -> ArchivedSession | None:
     """Return the deleted session in a folder of the trash, or None if the folder contains no session."""
     session_id = os.path.basename(os.path.dirname(folder))
-    if folder.endswith(REMOVED_SUFFIX) or not is_session_id(session_id):
+    if folder.endswith(REMOVED_FOLDER_SUFFIX) or not is_session_id(session_id):
         return None
     with contextlib.suppress(OSError):
         entry = read_manifest(folder, session_id) or former_trash_format.read_former_entry(
@@ -116,7 +116,8 @@ def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
                 yield entry
                 continue
             gone = folder != path and (
-                folder.endswith(REMOVED_SUFFIX) or former_trash_format.has_no_moved_files(folder)
+                folder.endswith(REMOVED_FOLDER_SUFFIX)
+                or former_trash_format.has_no_moved_files(folder)
             )
             sizes = list(list_file_sizes(folder))
             if gone or sizes:

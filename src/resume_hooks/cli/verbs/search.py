@@ -15,7 +15,7 @@ from resume_hooks.cli.options import (
     flag,
     option,
 )
-from resume_hooks.search.roles import DEFAULT_SEARCH_HITS, MAX_SEARCH_HITS, ROLE_ALIASES
+from resume_hooks.search.roles import DEFAULT_MAX_SEARCH_HITS, MAX_SEARCH_HITS, ROLE_ALIASES
 
 
 class SearchOptions(
@@ -92,7 +92,7 @@ class SearchOptions(
     part_options: Any = PART_OPTIONS
     limit: int = option(
         type=click.IntRange(1, MAX_SEARCH_HITS),
-        default=DEFAULT_SEARCH_HITS,
+        default=DEFAULT_MAX_SEARCH_HITS,
         show_default=True,
         help="Maximum number of hits.",
     )

@@ -27,7 +27,7 @@ from resume_hooks.sessions.child_titles import ChildKind, child_title, root_titl
 from resume_hooks.sessions.client_window import measured_window
 from resume_hooks.sessions.lineage import Ancestor, LineageFinder
 from resume_hooks.sessions.opening_layout import ChildAttributes
-from resume_hooks.sessions.project_folder import home_folder, project_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session, project_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, can_client_resume
 from resume_hooks.sessions.transcript_files import (
@@ -220,7 +220,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     ancestors = tuple(row._replace(title=redactor.redact(row.title)) for row in ancestors)
     attributes = ChildAttributes(
         session_id=str(uuid.uuid4()),
-        cwd=home or home_folder(ends, where),
+        cwd=home or home_folder_of_session(ends, where),
         branch=redactor.redact(ends.recorded_branch),
         version=ends.version if parent.agent == CLAUDE_NAME else FOREIGN_CHILD_CLIENT_VERSION,
         created_at=clock.now(),

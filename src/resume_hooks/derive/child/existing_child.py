@@ -20,9 +20,9 @@ from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of_session, store_of_agents
 from resume_hooks.sessions.link_log import Link, read_links
-from resume_hooks.sessions.open_sessions import Clients
+from resume_hooks.sessions.open_sessions import RunningClients
 from resume_hooks.sessions.opening_layout import extract_next_step
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage.locks import lock_folder
@@ -140,7 +140,7 @@ def _find_newest_link(parent: Session, where: Where) -> Link | None:
 
     Children that another running client opened or made are ignored.
     """
-    clients, pid = Clients(where), find_client_pid()
+    clients, pid = RunningClients(where), find_client_pid()
     for row in reversed(read_links(where)):
         if row.parent_id != parent.session_id:
             continue
@@ -187,7 +187,7 @@ def _make_receipt(
         parent_file=child.parent_file,
         kind=kind,
         written=False,
-        folder=home_folder(child.ends, where),
+        folder=home_folder_of_session(child.ends, where),
         agent=child.agent,
         tokens_before=tokens_before,
         tokens_after=tokens_after,

@@ -237,7 +237,7 @@ def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcri
             content = None
         if (
             isinstance(content, str)
-            and content.startswith(lineage_block.OPENING_MARKER)
+            and content.startswith(lineage_block.LINEAGE_START_MARKER)
             and required_text in content
         ):
             return node
@@ -249,8 +249,8 @@ def replace_lineage_block(record: Record, lineage: str) -> Record:
 
     The text after the block is unchanged.
     """
-    _, _, after_block = lineage.partition(lineage_block.CLOSING_MARKER)
-    _, _, rest = get_message(record)["content"].partition(lineage_block.CLOSING_MARKER)
+    _, _, after_block = lineage.partition(lineage_block.LINEAGE_END_MARKER)
+    _, _, rest = get_message(record)["content"].partition(lineage_block.LINEAGE_END_MARKER)
     return replace_content(record, lineage + rest.removeprefix(after_block))
 
 
@@ -528,7 +528,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     chain = linearize_chain(transcript.chain)
     by_record = collect_edits(chain, transcript, write_observer, edits or {})
     if lineage:
-        older_opening = find_opening(lineage_block.CLOSING_MARKER, chain.nodes, transcript)
+        older_opening = find_opening(lineage_block.LINEAGE_END_MARKER, chain.nodes, transcript)
     else:
         older_opening = None
     if older_opening is not None:

@@ -30,7 +30,7 @@ from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import select_knowledge
 from resume_hooks.reading.digest.opening import Opening, count_shown_entries
 from resume_hooks.reading.digest.sections import CHANGED_FILES_SECTION, COMMANDS_SECTION
-from resume_hooks.sessions.lineage_block import remove_block_markers
+from resume_hooks.sessions.lineage_block import replace_block_markers
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, next_step_for_task
 from resume_hooks.sessions.session import Session
 from resume_hooks.system.text import format_count, plain_text
@@ -170,7 +170,7 @@ def parse_edited_digest(text: str) -> str:
     used_rows = []
     for row in rows[first_index:]:
         if row:
-            used_rows.append(remove_block_markers(row))
+            used_rows.append(replace_block_markers(row))
     edited_digest = "\n".join(f" {row}" if row == NEXT_STEP_HEADING else row for row in used_rows)
     if len(edited_digest) > MAX_EDITED_DIGEST_CHARACTERS:
         raise UsageError(

@@ -88,7 +88,9 @@ def trim_in_place(
             f"The session may be open: {why}",
             "Quit the session's client and wait a minute, or add --force: the client's later records are kept.",
         )
-    with backups.open_for_rewrite(session.session_id, session.path, where, keep_copy=True) as (
+    with backups.open_and_copy_for_rewrite(
+        session.session_id, session.path, where, keep_copy=True
+    ) as (
         original,
         backup,
     ):

@@ -38,8 +38,8 @@ from resume_hooks.search.listing import ListedSession, SessionLister
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import LISTABLE_AGENT_NAMES
-from resume_hooks.sessions.open_sessions import Clients
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.open_sessions import RunningClients
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.session import Session
 from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import plain_text
@@ -162,7 +162,7 @@ def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[s
     if pane.step == PAGE_STEP:
         return _page_reply(pane, event, where)
     if path:
-        folder = home_folder(HeadTail(path), where)
+        folder = home_folder_of_session(HeadTail(path), where)
     else:
         folder = current_folder()
     with time_limit(shell_command("resume")):
@@ -411,7 +411,7 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     page = _make_page(pane, height - len(heading), where)
     is_elsewhere = not _is_in_client_project(row, event)
     is_open_elsewhere = row.session_id != hook_replies.text_field(event, "session_id") and bool(
-        Clients(where).find_client_of_session(row.session_id)
+        RunningClients(where).find_client_of_session(row.session_id)
     )
     actions = []
     for word, name, effect in offered_actions:

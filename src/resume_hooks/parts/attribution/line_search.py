@@ -34,7 +34,7 @@ from resume_hooks.search.hits import (
 )
 from resume_hooks.search.index.changed_files import FileSearch
 from resume_hooks.search.index.connect import OpenIndex
-from resume_hooks.search.index.postings import Posting, make_key_in_file
+from resume_hooks.search.index.postings import Posting, make_key_from_file_and_number
 from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.search.query import Query, Term
 from resume_hooks.search.ranking import Lookup, Ranking, TermLookups, TurnHit, WordingTurn
@@ -58,7 +58,7 @@ from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import Record, get_string
 
 if TYPE_CHECKING:
-    from resume_hooks.search.index.update import Progress
+    from resume_hooks.search.index.update import ProgressCallback
 
 # The fraction of correct answers, as measured by benchmarks/attribution.
 LINE_SEARCH_CONFIDENCE = 0.99
@@ -174,7 +174,7 @@ def _read_file_lines(path: str) -> list[str]:
 
 
 def answer_line_search(
-    options: Any, scope: Scope, cwd: str, *, max_seconds: float, progress: Progress | None
+    options: Any, scope: Scope, cwd: str, *, max_seconds: float, progress: ProgressCallback | None
 ) -> SearchResult | None:
     """Return the result of a search for a line, or None if ``--file`` contains no line number.
 
@@ -250,7 +250,7 @@ def _make_hits(
 
     Return [] if the record no longer exists.
     """
-    turn = TurnHit(make_key_in_file(record.file_id, record.turn_number), [record], 0.0)
+    turn = TurnHit(make_key_from_file_and_number(record.file_id, record.turn_number), [record], 0.0)
     hits = HitMaker(sources, [Wording(query, [])]).best_hits([[WordingTurn(0, turn)]], 1).hits
     text = collapse_line(
         plain_line(requested_line.file_lines[requested_line.line_number - 1]),

@@ -18,7 +18,7 @@ PART = Part(
                 r"rollout-\d{4}-[\dT-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[0-9a-f_-]*"
                 r"\.jsonl(?:\.zst)?"
             ),
-            session_variable="CODEX_THREAD_ID",
+            session_id_variable="CODEX_THREAD_ID",
             strategy_entry_point="sessions.strategy:Codex",
             writer_entry_point="writer:CodexWriter",
             defect_finder_entry_point="defects:find_thread_defects",

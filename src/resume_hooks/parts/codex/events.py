@@ -73,7 +73,7 @@ def is_started_by_trigger(event: hook_replies.Event, where: Where) -> bool:
     if not turn_start:
         return False
     session_id = hook_replies.text_field(event, "session_id")
-    codex_home = OTHER_AGENT_ROWS[AGENT_NAME].home_folder(where)
+    codex_home = OTHER_AGENT_ROWS[AGENT_NAME].agent_home(where)
     prompts = []
     for line in _read_last_lines(os.path.join(codex_home, PROMPT_HISTORY_FILE)):
         if get_string(line, "session_id") == session_id:

@@ -36,7 +36,10 @@ PART = Part(
     ),
     answers=(
         Answer(questions.make_handoff_file_writer, "requested_files:plan_requested_files"),
-        Answer(questions.folders_of_documents, "document_folders:find_document_folder_and_suffix"),
+        Answer(
+            questions.document_folders_and_extensions,
+            "document_folders:find_document_folder_and_suffix",
+        ),
         Answer(questions.note_on_written_files, "document_folders:note_on_written_files"),
     ),
 )

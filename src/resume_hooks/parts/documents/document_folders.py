@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from resume_hooks import settings
 from resume_hooks.paths import Where
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -41,6 +41,6 @@ def find_document_folder_and_suffix(
         if os.path.isabs(value):
             home = os.sep
         else:
-            home = home_folder(HeadTail(session.path), where)
+            home = home_folder_of_session(HeadTail(session.path), where)
         if os.path.isdir(home):
             yield os.path.join(home, value), DOCUMENT_SUFFIX

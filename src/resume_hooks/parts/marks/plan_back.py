@@ -37,7 +37,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import convert_tokens_to_characters, format_opening
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.lineage_block import remove_block_markers
+from resume_hooks.sessions.lineage_block import replace_block_markers
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import REPORT_HEADING
 from resume_hooks.sessions.record_references import (
@@ -120,7 +120,7 @@ def format_opening_for_model(child: Draft, data: OpeningData) -> str:
     lines = [child.lineage_text, "", position]
     if mark.goal:
         lines.append(
-            f"The goal from there: {remove_block_markers(collapse_line(mark.goal, MAX_GOAL_CHARACTERS))}"
+            f"The goal from there: {replace_block_markers(collapse_line(mark.goal, MAX_GOAL_CHARACTERS))}"
         )
     if omitted_records is not None:
         if loss_reason:
@@ -138,7 +138,7 @@ def format_opening_for_model(child: Draft, data: OpeningData) -> str:
         "Files, git and running processes were not reset: they still have the changes of that work."
     )
     lines += ["", data.fork_digest] if data.fork_digest else []
-    lines += ["", REPORT_HEADING, remove_block_markers(data.report)] if data.report else []
+    lines += ["", REPORT_HEADING, replace_block_markers(data.report)] if data.report else []
     return replace_surrogates("\n".join(lines))
 
 
@@ -258,7 +258,7 @@ def plan_back(
 
     If ``session`` is a fork, no report is needed, because the child also contains a digest of what
     the fork found. If the mark cannot be found, the child contains only the report, with a warning.
-    Raises InSubagent for a sub-agent's transcript, UsageError if the report is empty or too long,
+    Raises MarkInSubagent for a sub-agent's transcript, UsageError if the report is empty or too long,
     and NoMark for a fork without a conversation of its own.
     """
     check_not_subagent(session)

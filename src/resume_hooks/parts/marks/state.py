@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.errors import InSubagent, NoMark, NothingToMark, UsageError, WriteFailed
+from resume_hooks.errors import MarkInSubagent, NoMark, NothingToMark, UsageError, WriteFailed
 from resume_hooks.hooks import hook_state
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
@@ -90,7 +90,7 @@ def make_mark_at_end(session: SessionFile, goal: str = "") -> PlacedMark:
     """Return a mark at the current end of the session, without storing it.
 
     While the model is working, the mark is after the last complete step. Raise NothingToMark if the
-    session has no conversation yet, InSubagent for a sub-agent's transcript, and UsageError if the
+    session has no conversation yet, MarkInSubagent for a sub-agent's transcript, and UsageError if the
     goal is too long.
     """
     goal = replace_surrogates(goal.strip())
@@ -122,9 +122,9 @@ def make_mark_at_end(session: SessionFile, goal: str = "") -> PlacedMark:
 
 
 def check_not_subagent(session: SessionFile) -> None:
-    """Raise InSubagent if a sub-agent wrote the transcript."""
+    """Raise MarkInSubagent if a sub-agent wrote the transcript."""
     if subagent_name(session.path) is not None or HeadTail(session.path).is_sidechain:
-        raise InSubagent
+        raise MarkInSubagent
 
 
 def save_mark(mark: Mark) -> None:

@@ -16,7 +16,7 @@ from resume_hooks.derive.outcome import (
     Report,
     make_text_report,
 )
-from resume_hooks.errors import InSubagent, NothingToMark, UsageError
+from resume_hooks.errors import MarkInSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.hooks.request import Request, missing_transcript_error
@@ -35,7 +35,7 @@ with ``mark-``."""
 def answer_request(request: Request) -> Outcome:
     """Set a mark, or go back to the mark. Raises ResumeHooksError if this is impossible."""
     if request.is_in_subagent:
-        raise InSubagent
+        raise MarkInSubagent
     if request.trigger.verb == "back":
         if request.path is None:
             return make_text_report(cards.format_no_mark_card(request.trigger))

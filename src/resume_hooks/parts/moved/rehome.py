@@ -22,7 +22,7 @@ from resume_hooks.hooks import hook_replies
 from resume_hooks.parts.moved import find_moved_repo
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of_directory
-from resume_hooks.sessions.project_folder import home_folder, lock_session_creation
+from resume_hooks.sessions.project_folder import home_folder_of_session, lock_session_creation
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import belongs_to_folder
 from resume_hooks.system.git_worktrees import (
@@ -71,7 +71,7 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
             session.path for session in all_sessions(where)
         )
         homes = (
-            home_folder(ends, where)
+            home_folder_of_session(ends, where)
             for ends in takewhile(lambda _: time.monotonic() < deadline, first_sessions)
         )
         missing_folders = (

@@ -29,7 +29,7 @@ from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import record_references
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.project_folder import has_project_key, home_folder
+from resume_hooks.sessions.project_folder import has_project_key, home_folder_of_session
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import iterate_ancestors
@@ -290,7 +290,10 @@ def _find_session_folder(session: SessionFile, where: Where) -> str:
     moved, and the folder may now contain another project.
     """
     ends = HeadTail(session.path)
-    recorded_folder, project_folder = home_folder(ends, where), os.path.dirname(session.path)
+    recorded_folder, project_folder = (
+        home_folder_of_session(ends, where),
+        os.path.dirname(session.path),
+    )
     with contextlib.suppress(OSError, ValueError):
         if os.path.isabs(recorded_folder) and (
             has_project_key(recorded_folder, os.path.basename(project_folder))

@@ -57,7 +57,7 @@ from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_of_session, original_path
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.sessions import is_archived_copy
-from resume_hooks.sessions.open_sessions import Clients
+from resume_hooks.sessions.open_sessions import RunningClients
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -313,7 +313,7 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
         scanning_cleaner=Cleaner(previous_findings.selected_kinds, literals),
         literal_cleaner=Cleaner(literals=literals, scanning=False),
     )
-    client_processes = Clients(where)
+    client_processes = RunningClients(where)
     all_locations = [
         *find_document_locations(session, where),
         *find_client_locations(where),
@@ -375,7 +375,7 @@ def _find_searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
 
 
 def _search_and_classify(
-    location: Location, findings: ScrubFindings, where: Where, client_processes: Clients
+    location: Location, findings: ScrubFindings, where: Where, client_processes: RunningClients
 ) -> LocationWithSecrets | None:
     """Return a file or archived session with its state, or None if it contains no secrets.
 

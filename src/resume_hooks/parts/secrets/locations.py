@@ -262,7 +262,7 @@ def _list_state_files(folder: str, skipped_folders: Container[str]) -> Iterator[
         if os.path.islink(folder)
         else list_regular_files(folder, skipped_folders.__contains__)
     )
-    return (path for path in paths if os.path.basename(path) != locks.LOCK_NAME)
+    return (path for path in paths if os.path.basename(path) != locks.LOCK_FILE_NAME)
 
 
 def _find_project_locations(where: Where) -> Iterator[Location]:
@@ -344,8 +344,10 @@ def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
 
 def find_document_locations(session: SessionFile, where: Where) -> Iterator[Location]:
     """Yield the locations of documents that other parts of this program wrote about a session."""
-    for folders_of_documents in seam.find_answers(questions.folders_of_documents):
-        for location, ending in folders_of_documents(session, where):
+    for document_folders_and_extensions in seam.find_answers(
+        questions.document_folders_and_extensions
+    ):
+        for location, ending in document_folders_and_extensions(session, where):
             for path in list_regular_files(location):
                 if path.endswith(ending) or os.path.isdir(path):
                     yield Location(DOCUMENT, path)

@@ -20,7 +20,7 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.parts.subagents.as_session import read_inline_subagents
 from resume_hooks.search import listing
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import ALL_AGENTS
+from resume_hooks.sessions.agents.registry import NAME_FOR_ALL_AGENTS
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import (
@@ -59,7 +59,7 @@ def print_subagents(options: SessionsOptions) -> None:
     """Print a page of the list. Raise UsageError for options that apply only to sessions."""
     for other_option in ("archived", "expiring", "helpers"):
         options.refuse_combination("subagents", other_option)
-    if options.agent not in {ALL_AGENTS, CLAUDE_NAME}:
+    if options.agent not in {NAME_FOR_ALL_AGENTS, CLAUDE_NAME}:
         raise UsageError(f"Sub-agents of {options.agent} can't be listed", "Leave --agent out.")
     folder = find_project_folder(options.project)
     if options.everywhere:

@@ -45,7 +45,7 @@ from resume_hooks.sessions.agents.registry import (
     list_other_agents,
     read_ends,
 )
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import lock_folder
 from resume_hooks.system import bug_log
@@ -218,7 +218,7 @@ def _belongs_to_team(
     session: SessionFile, team: Team, where: Where, is_added_by_folder: dict[str, bool]
 ) -> bool:
     try:
-        session_folder = home_folder(read_ends(session, where), where)
+        session_folder = home_folder_of_session(read_ends(session, where), where)
     except SessionNotFound:
         return False
     if session_folder not in is_added_by_folder:

@@ -62,7 +62,7 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.lineage import LineageFinder
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import lock_folder
 from resume_hooks.system.text import collapse_line, plain_line, replace_surrogates
@@ -201,7 +201,7 @@ def build_session_metadata(
     transcript are removed. Raise SessionNotFound.
     """
     ends, parent = HeadTail(session.path), lineage_finder.find_parent(session.path)
-    session_folder = home_folder(ends, where)
+    session_folder = home_folder_of_session(ends, where)
     redactor = redactor or make_redactor_for_ends(ends)
 
     def clean_text(text: str) -> str:

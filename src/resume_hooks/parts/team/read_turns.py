@@ -353,12 +353,14 @@ class _HitBuilder:
         for line_number, snippet, lowercase_text in self._read_texts(
             lines, turn.record_number, is_subagent=name.startswith("subagents/")
         ):
-            if any(phrase.find_in(lowercase_text) >= 0 for phrase in self._excluded_phrases):
+            if any(
+                phrase.find_first_position(lowercase_text) >= 0 for phrase in self._excluded_phrases
+            ):
                 return None
             missing_terms -= {
                 location
                 for location in missing_terms
-                if self._phrases[location].find_in(lowercase_text) >= 0
+                if self._phrases[location].find_first_position(lowercase_text) >= 0
             }
             terms |= snippet.term_numbers
             if (

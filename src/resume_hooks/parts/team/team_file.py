@@ -14,7 +14,7 @@ import time
 from datetime import datetime, timezone
 from typing import NamedTuple, Optional, Tuple
 
-from resume_hooks.paths import Where, is_state_in_project, read_json_object
+from resume_hooks.paths import Where, is_state_folder_in_project, read_json_object
 from resume_hooks.storage import removal, state_file
 from resume_hooks.system.invocation import shell_command
 
@@ -98,7 +98,7 @@ def read_team(where: Where) -> Optional[Team]:
         isinstance(text, str) and text for text in (service, login, machine)
     ):
         return None
-    if is_state_in_project(where):
+    if is_state_folder_in_project(where):
         return None
     projects = row.get("projects")
     return Team(

@@ -69,7 +69,7 @@ from resume_hooks.reading.digest.todos import collect_todos
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.lineage import MISSING_STATUS
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import (
@@ -357,7 +357,7 @@ def build_digest(
     """
     session = Session.from_file(session, where)
     head_tail = session.head_tail
-    folder = home_folder(head_tail, where)
+    folder = home_folder_of_session(head_tail, where)
     with (
         GitQuery(folder, head_tail.created_at, where) as git_query,
         pause_garbage_collection(),

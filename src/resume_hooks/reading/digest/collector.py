@@ -415,7 +415,7 @@ class LineageFacts:
         In an opening, only the user's own words are processed.
         """
         text = records.join_text_blocks(record)
-        if text.startswith(lineage_block.OPENING_MARKER):
+        if text.startswith(lineage_block.LINEAGE_START_MARKER):
             self._process_typed_words(
                 Quote(_extract_user_words(text), position, get_string(record, "uuid"))
             )
@@ -480,7 +480,7 @@ class LineageFacts:
             self.plan_file = get_string(attachment, "planFilePath") or self.plan_file
         elif kind == HOOK_CONTEXT:
             for text in list_hook_texts(record):
-                if text.startswith((AFTER_CLEAR_BEGINNING, lineage_block.OPENING_MARKER)):
+                if text.startswith((AFTER_CLEAR_BEGINNING, lineage_block.LINEAGE_START_MARKER)):
                     self._process_typed_words(Quote(_extract_user_words(text), position, uuid))
 
     def _process_queue_record(self, record: Record, position: RecordPosition) -> None:
@@ -679,7 +679,7 @@ def _extract_user_words(text: str) -> str:
     )
 
     # The output of /clear comes before the opening.
-    text = text[max(0, text.find(lineage_block.OPENING_MARKER)) :]
+    text = text[max(0, text.find(lineage_block.LINEAGE_START_MARKER)) :]
     next_step = (extract_next_step(text) or "").removeprefix(f"{NEW_TASK_NOTICE}\n")
     if next_step:
         return next_step

@@ -39,7 +39,7 @@ from resume_hooks.reading.digest.sections import (
     SectionGroup,
 )
 from resume_hooks.reading.digest.talk_choice import choose_talk
-from resume_hooks.sessions.lineage_block import format_bytes, remove_block_markers
+from resume_hooks.sessions.lineage_block import format_bytes, replace_block_markers
 from resume_hooks.sessions.record_references import ShortIds, shorten_reference
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
@@ -458,12 +458,12 @@ def _quote_message(
 
 def _format_body(message: TalkMessage, text: str, names: _SessionNames) -> Iterator[str]:
     for row in text.split("\n"):
-        yield f"{INDENT}{remove_block_markers(row)}"
+        yield f"{INDENT}{replace_block_markers(row)}"
     for sentence, ref in message.superseded_sentences:
         if sentence[:40] in text.replace("\n", " "):
             yield (
                 f"{INDENT}[superseded at {names.make_short_reference(ref)}: "
-                f'"{remove_block_markers(cut_line(sentence, 120))}"]'
+                f'"{replace_block_markers(cut_line(sentence, 120))}"]'
             )
 
 
@@ -669,7 +669,7 @@ def _format_entry(section: Section, entry: DigestEntry, names: _SessionNames) ->
         else:
             text = cut_line(text, section.max_row_characters)
     note = ", ".join(filter(None, (entry.note, names.make_short_reference(entry.ref))))
-    return remove_block_markers(f"{text} ({note})" if note else text)
+    return replace_block_markers(f"{text} ({note})" if note else text)
 
 
 def _count_characters(rows: Sequence[str]) -> int:

@@ -95,7 +95,7 @@ class TranscriptPaths:
             self._folders[session_id] = _archive_folder(archived, self._where) if archived else None
         folder = self._folders[session_id]
         if folder:
-            return path_in_folder(folder, path, session_id)
+            return path_of_copy_in_folder(folder, path, session_id)
         return path
 
     def _path_of_copy(self, path: str) -> str:
@@ -177,15 +177,17 @@ def _archive_folder(archived: ArchivedSession, where: Where) -> str | None:
         return None
 
 
-def path_in_folder(folder: str, path: str, session_id: str) -> str:
-    """Return the path that a file of a session has in ``folder``.
+def path_of_copy_in_folder(folder: str, original_path: str, session_id: str) -> str:
+    """Return the path that the copy of a session's file has in ``folder``.
 
     ``folder`` is the folder that contains the unpacked or converted transcript of the session.
     """
-    name = os.path.basename(path)
+    name = os.path.basename(original_path)
     if name == f"{session_id}{TRANSCRIPT_SUFFIX}":
         return os.path.join(folder, name)
-    _, is_in_session_folder, relative_path = path.rpartition(f"{os.sep}{session_id}{os.sep}")
+    _, is_in_session_folder, relative_path = original_path.rpartition(
+        f"{os.sep}{session_id}{os.sep}"
+    )
     if is_in_session_folder:
         return os.path.join(folder, session_id, relative_path)
     return os.path.join(folder, name)

@@ -21,7 +21,7 @@ class ReadPosition(NamedTuple):
     ``offset``, ``line_count``, ``turn_count`` and ``part_number`` are the numbers of bytes, lines,
     turns and parts before this position. ``last_record_time`` is the time of the last record before
     it, in seconds since the epoch. ``open_calls`` are the ids and tools of calls that have no
-    answer yet. ``copy_times`` are the two times of ``transcripts.transcript.CopyDetector``.
+    answer yet. ``copy_detector_times`` are the two times of ``transcripts.transcript.CopyDetector``.
     """
 
     offset: int = 0
@@ -30,7 +30,7 @@ class ReadPosition(NamedTuple):
     part_number: int = 0
     last_record_time: int = 0
     open_calls: tuple[tuple[str, str], ...] = ()
-    copy_times: tuple[str, str] = ("", "")
+    copy_detector_times: tuple[str, str] = ("", "")
 
 
 class ReadJob(NamedTuple):
@@ -60,8 +60,8 @@ class UpdateOutcome(NamedTuple):
 class FileWork(NamedTuple):
     """A file to read and the position to start from.
 
-    ``file_id`` is 0 for a file that is not in the index. ``is_unchanged`` means that only the
-    file's path or location changed. The file's content is then not read again. Files with a higher
+    ``file_id`` is 0 for a file that is not in the index. ``is_unchanged`` means that the file's
+    content is not read again, because only its inode or its folder has changed. Files with a higher
     ``relevance`` are read first.
     """
 
@@ -114,7 +114,7 @@ class UnindexedFile(NamedTuple):
     term_numbers: frozenset[int] | None
 
 
-def find_changes(
+def find_changed_and_deleted_files(
     db: sqlite3.Connection,
     files: Iterable[TranscriptFile],
     archived_sessions: ArchivedSessions | None = None,

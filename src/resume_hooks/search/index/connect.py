@@ -23,7 +23,7 @@ from resume_hooks.search.index.changed_files import (
     FileWork,
     UnindexedFile,
     UpdateOutcome,
-    find_changes,
+    find_changed_and_deleted_files,
 )
 from resume_hooks.search.index.database import (
     INDEX_VERSION,
@@ -46,19 +46,19 @@ from resume_hooks.system.text import format_count
 
 if TYPE_CHECKING:
     from resume_hooks.search.index.unindexed_files import FileWords
-    from resume_hooks.search.index.update import IsTimeUp, Progress
+    from resume_hooks.search.index.update import IsTimeUp, ProgressCallback
 
 MAX_LOCK_WAIT_SECONDS = (
     10.0  # maximum number of seconds to wait while another command writes the index
 )
 
 MIN_DIRECT_SEARCH_BYTES = 32 * 1024 * 1024
-"""If more bytes than this must be indexed, the files are first searched directly for the words.
+"""If more bytes than this must be indexed, a search first searches the unindexed files directly.
 
 If fewer bytes must be indexed, indexing them takes no longer than a direct search.
 """
 
-_BACKGROUND_CODE = (
+_BACKGROUND_UPDATE_SCRIPT = (
     "import sys; sys.path[:0] = sys.argv[1:]; from resume_hooks.search.index.connect import "
     "run_background_update; run_background_update()"
 )
@@ -92,7 +92,7 @@ def opened_index(
     where: Where,
     *,
     max_seconds: float = float("inf"),
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     folder_names: Collection[str] | None = None,
     rebuild: bool = False,
     must_be_stored: bool = False,
@@ -167,7 +167,7 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
         sys.executable,
         "-I",
         "-c",
-        _BACKGROUND_CODE,
+        _BACKGROUND_UPDATE_SCRIPT,
     ]
     # If the process does not start, the next search indexes the files.
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
@@ -205,7 +205,7 @@ class _Deadline:
     def __call__(self) -> bool:
         return time.monotonic() > self._end
 
-    def extend(self, seconds: float) -> None:
+    def extend_by(self, seconds: float) -> None:
         self._end = max(self._end, time.monotonic() + seconds)
 
 
@@ -215,8 +215,8 @@ class _UpdateTask:
     def __init__(
         self,
         where: Where,
-        is_over: IsTimeUp,
-        progress: Progress | None = None,
+        is_time_up: IsTimeUp,
+        progress: ProgressCallback | None = None,
         lock_seconds: float = 0.0,
         file_search: FileSearch | None = None,
     ) -> None:
@@ -225,7 +225,7 @@ class _UpdateTask:
         self.where = where
         self.files = list_all_transcripts(where)
         self.archived_sessions = ArchivedSessions(where, self.files)
-        self.is_over = is_over
+        self.is_time_up = is_time_up
         self.progress = progress
         self.lock_seconds = lock_seconds
 
@@ -245,24 +245,26 @@ class _UpdateTask:
         from resume_hooks.search.index.unindexed_files import relevance_by_file
         from resume_hooks.search.index.update import update_files
 
-        work, deleted_ids = find_changes(index.db, self.files, self.archived_sessions)
+        work, deleted_ids = find_changed_and_deleted_files(
+            index.db, self.files, self.archived_sessions
+        )
         if sum(item.byte_count for item in work) > MIN_DIRECT_SEARCH_BYTES:
             words_by_path = self._find_words_in_files(work)
         else:
             words_by_path = {}
         if is_writable:
-            if words_by_path and isinstance(self.is_over, _Deadline):
-                self.is_over.extend(MIN_INDEXING_SECONDS)
+            if words_by_path and isinstance(self.is_time_up, _Deadline):
+                self.is_time_up.extend_by(MIN_INDEXING_SECONDS)
             relevances = relevance_by_file(words_by_path)
             work = [item._replace(relevance=relevances.get(item.file.path, 0.0)) for item in work]
-            where, is_over = self.where, self.is_over
+            where, is_time_up = self.where, self.is_time_up
             outcome = update_files(
                 index.db,
                 index.postings,
                 work,
                 deleted_ids,
                 where=where,
-                is_time_up=is_over,
+                is_time_up=is_time_up,
                 progress=self.progress,
             )
             file_count = format_count(outcome.remaining_file_count, "file")
@@ -277,7 +279,9 @@ class _UpdateTask:
         if not outcome.remaining_file_count:
             return index._replace(update_outcome=outcome)
         if is_writable:
-            remaining_work = find_changes(index.db, self.files, self.archived_sessions)[0]
+            remaining_work = find_changed_and_deleted_files(
+                index.db, self.files, self.archived_sessions
+            )[0]
         else:
             remaining_work = work
         unread_files = (
@@ -382,7 +386,7 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
     index = _open_database_and_postings(task.where, is_writing=False)
     with _close_on_error(index):
         # If no file has changed, the index can be read without waiting for the lock.
-        if not any(find_changes(index.db, task.files, task.archived_sessions)):
+        if not any(find_changed_and_deleted_files(index.db, task.files, task.archived_sessions)):
             index.postings.load_latest_commit()
             if _file_identity(task.path) == identity:
                 return index
@@ -555,7 +559,7 @@ def index_status(where: Where) -> IndexStatus:
             for query in _COUNT_EXPRESSIONS_SQL:
                 counts.append(db.execute(f"SELECT {query}").fetchone()[0])
             record_count = count_records(where) if counts[0] else 0
-            work, deleted_ids = find_changes(db, files, archived_sessions)
+            work, deleted_ids = find_changed_and_deleted_files(db, files, archived_sessions)
         finally:
             db.close()
     except (sqlite3.DatabaseError, IndexDamaged, IndexUnusable, TypeError):

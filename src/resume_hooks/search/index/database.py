@@ -24,7 +24,7 @@ INDEX_VERSION = 9
 TABLE_FILE_NAME = "index.db"
 WORDS_FOLDER_NAME = "index"  # the subfolder of the state folder with the words
 # Suffixes of the files that SQLite creates next to the table's file.
-SQLITE_SUFFIXES = "-wal", "-shm", "-journal"
+SQLITE_FILE_SUFFIXES = "-wal", "-shm", "-journal"
 BUSY_TIMEOUT_SECONDS = (
     5.0  # number of seconds that SQLite waits for another process that is writing
 )
@@ -42,7 +42,7 @@ INSERT INTO about VALUES({INDEX_VERSION})
 """
 
 
-_FORMAT_ERROR_PARTS = ("no such", "has no column", "decode to UTF-8")
+_FORMAT_ERROR_MESSAGE_PARTS = ("no such", "has no column", "decode to UTF-8")
 """Parts of SQLite's error messages for a readable database that is not our index."""
 
 
@@ -108,7 +108,7 @@ def remove_index(where: Where) -> None:
     folder = words_folder(where)
     with contextlib.suppress(FileNotFoundError):
         removal.remove_permanently(folder, where.state)
-    for suffix in ("", *SQLITE_SUFFIXES):
+    for suffix in ("", *SQLITE_FILE_SUFFIXES):
         with contextlib.suppress(FileNotFoundError):
             removal.remove_file(index_file_path(where) + suffix, where.state)
 
@@ -119,7 +119,7 @@ def sqlite_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if any(words in str(error) for words in _FORMAT_ERROR_PARTS):
+        if any(words in str(error) for words in _FORMAT_ERROR_MESSAGE_PARTS):
             raise IndexDamaged(f"The index has another format: {error}") from error
         raise IndexUnusable(
             f"The index can't be used: {error}", "Check free space and the state folder."
@@ -134,7 +134,7 @@ def _require_own_files(path: str) -> None:
     Raise IndexDamaged if one of them is not a regular file, belongs to another user or has a second
     hard link. Raise OSError if its status cannot be read.
     """
-    for name in (path, *(path + suffix for suffix in SQLITE_SUFFIXES)):
+    for name in (path, *(path + suffix for suffix in SQLITE_FILE_SUFFIXES)):
         try:
             status = os.lstat(name)
         except FileNotFoundError:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks.sessions.child_titles import root_title_of
-from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
+from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
 from resume_hooks.transcripts import metadata_records, records, script_calls
 from resume_hooks.transcripts.attachments import (
     QUEUED,
@@ -44,18 +44,19 @@ _OWN_OUTPUT_PATTERN = re.compile(
     r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":'
 )
 # Matches the explanation of placeholders, which follows the lineage block in a trimmed child.
-_PLACEHOLDER_LEGEND_PATTERN = r"(?:\nText such as \[[^\n]*)?"
-_DIGEST_PATTERN = rf"^{re.escape(metadata_records.DIGEST_BEGINNING)}[^\n]*(?:\n[^\n]+)*"
+_PLACEHOLDER_LEGEND_EXPRESSION = r"(?:\nText such as \[[^\n]*)?"
+_DIGEST_EXPRESSION = rf"^{re.escape(metadata_records.DIGEST_BEGINNING)}[^\n]*(?:\n[^\n]+)*"
 """Matches the digest in a child. Its quotes are indexed in the parent."""
 
-_BLOCK_CONTENT_PATTERN = (
-    rf"(?:[^\[]++|\[(?!{re.escape(OPENING_MARKER[1:])}|{re.escape(CLOSING_MARKER[1:])}))*+"
+_BLOCK_CONTENT_EXPRESSION = (
+    r"(?:[^\[]++|\[(?!"
+    rf"{re.escape(LINEAGE_START_MARKER[1:])}|{re.escape(LINEAGE_END_MARKER[1:])}))*+"
 )
 """Matches the content of a block up to the next marker. Stopping there ensures that a text full of
 opening markers is scanned only once."""
 
 _LINEAGE_BLOCK_PATTERN = re.compile(
-    f"{re.escape(OPENING_MARKER)}{_BLOCK_CONTENT_PATTERN}{re.escape(CLOSING_MARKER)}{_PLACEHOLDER_LEGEND_PATTERN}|{_DIGEST_PATTERN}",
+    f"{re.escape(LINEAGE_START_MARKER)}{_BLOCK_CONTENT_EXPRESSION}{re.escape(LINEAGE_END_MARKER)}{_PLACEHOLDER_LEGEND_EXPRESSION}|{_DIGEST_EXPRESSION}",
     re.MULTILINE,
 )
 _OWN_CARD_BEGINNINGS = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
@@ -154,7 +155,7 @@ class TextExtractor:
             elif kind == records.THINKING:
                 inputs.append(get_string(block, "thinking"))
             elif kind in {records.CALL, records.SERVER_CALL}:
-                tools.append(self._add_call(block, inputs, files))
+                tools.append(self._add_call_and_return_tool(block, inputs, files))
         if tools:
             role = "call"
         elif any(reply):
@@ -171,7 +172,7 @@ class TextExtractor:
             tuple(files),
         )
 
-    def _add_call(self, block: Record, inputs: list[str], files: list[str]) -> str:
+    def _add_call_and_return_tool(self, block: Record, inputs: list[str], files: list[str]) -> str:
         name, values = get_string(block, "name"), records.get_mapping(block, "input")
         if name == "Bash":
             own_call = _OWN_CALL_PATTERN.match(get_string(values, "command"))
@@ -274,13 +275,13 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
         )
     content = get_string(record, "content")
     if _BLOCKED_PROMPT_TEXT in content[:200] or content.startswith(_OWN_CARD_BEGINNINGS):
-        # This text never reached the model, and a search would find our own cards.
+        # This text never reached the model. If it were indexed, searches would find our own cards.
         return None
     return RecordTexts("note", result=_join_texts_without_blocks([content]))
 
 
 def _answer_texts(block: Record, *, omits_own_output: bool = True) -> Iterator[str]:
-    """Yield the texts of a tool's answer. If ``omits_own_output``, leave out our own output."""
+    """Yield the texts of a tool's answer. If ``omits_own_output`` is true, leave out our own."""
     for part in records.result_blocks(block):
         text = get_string(part, "text")
         if text and not (omits_own_output and _OWN_OUTPUT_PATTERN.match(text)):
@@ -291,6 +292,6 @@ def _join_texts_without_blocks(texts: list[str]) -> str:
     """Join texts after removing our placeholders and blocks from them."""
     own_texts = (text for text in texts if text and not is_placeholder(text))
     return "\n".join(
-        _LINEAGE_BLOCK_PATTERN.sub(" ", text) if OPENING_MARKER in text else text
+        _LINEAGE_BLOCK_PATTERN.sub(" ", text) if LINEAGE_START_MARKER in text else text
         for text in own_texts
     )

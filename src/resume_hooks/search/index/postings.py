@@ -43,14 +43,14 @@ class Segment(NamedTuple):
     """A segment of an index.
 
     ``name`` is the common part of its files' names. Of its ``document_count`` documents,
-    ``deleted_count`` are deleted. ``delete_stamp`` is the number in the name of the file that lists
-    the deleted documents.
+    ``deleted_count`` are deleted. ``deletion_list_number`` is the number in the name of the file
+    that lists the deleted documents.
     """
 
     name: str
     document_count: int
     deleted_count: int
-    delete_stamp: int
+    deletion_list_number: int
 
     @property
     def file_names(self) -> list[str]:
@@ -58,7 +58,7 @@ class Segment(NamedTuple):
         files = []
         for part in (
             *_SEGMENT_SUFFIXES,
-            *([f"{self.delete_stamp}.del"] if self.deleted_count else []),
+            *([f"{self.deletion_list_number}.del"] if self.deleted_count else []),
         ):
             files.append(f"{self.name}.{part}")
         return files
@@ -125,8 +125,8 @@ RECORD_INDEX, WINDOW_INDEX = INDEX_NAMES = "records", "windows"
 WORDS_FIELD = "words"
 """Name of the field with a document's words."""
 
-LABEL_FIELDS = ("tool", "branch", "path")
-"""Names of the fields with whole names (of tools, branches and files) instead of single words."""
+LABEL_FIELD_NAMES = ("tool", "branch", "path")
+"""The fields that contain the whole name of a tool, a branch or a file instead of single words."""
 
 _ID_FIELD_NAMES = ("key", "own")
 _INDEXED_FIELD_NAMES = ("file", "turn_key", "part_key", "role", *_ID_FIELD_NAMES, "turn_number")
@@ -134,9 +134,9 @@ _ROW_FIELD_NAMES = ("line", "offset", "length", "time", "role", *_ID_FIELD_NAMES
 _NUMBER_FIELD_NAMES = dict.fromkeys((*_INDEXED_FIELD_NAMES, *_ROW_FIELD_NAMES))
 _ANALYZER_NAME = "spaced"
 # Number of words in a window of a turn. A window may contain words from several records.
-WINDOW_WORDS = 200
+WORDS_PER_WINDOW = 200
 # Maximum number of records to read in the search for copies of the displayed records.
-MAX_COPY_RECORDS = 5_000
+MAX_COPY_CANDIDATES = 5_000
 # Number of bits for the turn or the part in a key. The bits above them contain the file's number.
 _KEY_NUMBER_BITS = 24
 SMALL_HEAP_BYTES, LARGE_HEAP_BYTES = 15_000_000, 80_000_000
@@ -155,7 +155,7 @@ All other messages mean that the index is unreadable.
 """
 
 
-def make_key_in_file(file_id: int, number: int) -> int:
+def make_key_from_file_and_number(file_id: int, number: int) -> int:
     """Return a key that identifies the turn or the part with this number in a file."""
     return file_id << _KEY_NUMBER_BITS | min(number, (1 << _KEY_NUMBER_BITS) - 1)
 
@@ -182,13 +182,15 @@ class Posting(NamedTuple):
     text_checksum: int
 
 
+WordWithRecordCount = tuple[str, int]
+
 _POSTING_FIELD_NAMES = ("file", "turn_number", *_ROW_FIELD_NAMES)
 
 
 def _build_schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(WORDS_FIELD, tokenizer_name=_ANALYZER_NAME, index_option="freq")
-    for name in LABEL_FIELDS:
+    for name in LABEL_FIELD_NAMES:
         builder.add_text_field(
             name, stored=name == "tool", tokenizer_name="raw", index_option="basic"
         )
@@ -197,12 +199,12 @@ def _build_schema() -> tantivy.Schema:
     return builder.build()
 
 
-SCHEMA = _build_schema()
+INDEX_SCHEMA = _build_schema()
 
 _analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
-class _SilentStandardError:
+class _StandardErrorSilencer:
     """Redirects the process's standard error stream to the null device during a ``with`` block.
 
     Rust prints its panics to that stream. Several threads may use the redirection at the same time.
@@ -230,7 +232,7 @@ class _SilentStandardError:
                 self._saved_descriptor = -1
 
 
-_silent_stderr = _SilentStandardError()
+_silent_stderr = _StandardErrorSilencer()
 
 
 @contextlib.contextmanager
@@ -281,7 +283,7 @@ class Postings:
             for index_name, folder in self._folders.items() if not self._indexes else ():
                 if folder and not self._is_new and not tantivy.Index.exists(folder):
                     raise IndexDamaged(f"{folder} contains no index")
-                index = tantivy.Index(SCHEMA, path=folder)
+                index = tantivy.Index(INDEX_SCHEMA, path=folder)
                 # In any other mode, one of tantivy's threads would reload the index at an
                 # unpredictable time.
                 index.config_reader("manual")
@@ -332,7 +334,7 @@ class Postings:
         ``documents`` maps the name of each index to the new documents.
         """
         self._delete_matching_documents(
-            _query_for_number("part_key", make_key_in_file(file_id, part_number))
+            _query_for_number("part_key", make_key_from_file_and_number(file_id, part_number))
         )
         writers = self._open_writers()
         with self._write_errors():
@@ -384,7 +386,7 @@ class Postings:
             for index_name, writer in writers.items():
                 # If the index is unreadable, this search raises an error. Without it, the error
                 # would occur in tantivy's thread and end the process.
-                self._searcher(index_name).search(query, limit=1)
+                self._searcher_of_index(index_name).search(query, limit=1)
                 writer.delete_documents_by_query(query)
 
     @contextlib.contextmanager
@@ -401,7 +403,7 @@ class Postings:
             self.verify_files()
             raise _unusable_error(error) from error
 
-    def _searcher(self, index_name: str) -> tantivy.Searcher:
+    def _searcher_of_index(self, index_name: str) -> tantivy.Searcher:
         if not self._searchers:
             self.load_latest_commit()
         return self._searchers[index_name]
@@ -409,23 +411,25 @@ class Postings:
     @property
     def record_count(self) -> int:
         """The number of records in the index."""
-        return self._searcher(RECORD_INDEX).num_docs
+        return self._searcher_of_index(RECORD_INDEX).num_docs
 
     def count_records_containing(self, field: str, word: str) -> int:
         """Return the number of records that contain a stem, or a whole name.
 
-        The name must be in one of ``LABEL_FIELDS``. The number may include records that were
+        The name must be in one of ``LABEL_FIELD_NAMES``. The number may include records that were
         recently replaced.
         """
         with tantivy_errors():
-            return self._searcher(RECORD_INDEX).doc_freq(field, word)
+            return self._searcher_of_index(RECORD_INDEX).doc_freq(field, word)
 
     def words_with_prefix(
         self, field: str, prefix: str, max_words: int | None = None
-    ) -> list[tuple[str, int]]:
+    ) -> list[WordWithRecordCount]:
         """Return the words or names in a field that begin with a prefix, each with its number of records."""
         with tantivy_errors():
-            return self._searcher(RECORD_INDEX).terms_with_prefix(field, prefix, limit=max_words)
+            return self._searcher_of_index(RECORD_INDEX).terms_with_prefix(
+                field, prefix, limit=max_words
+            )
 
     def find_records(
         self, query: tantivy.Query, max_records: int, order_by: str | None = None
@@ -435,7 +439,7 @@ class Postings:
         With ``order_by``, return the records with the highest values in this field instead, highest
         first.
         """
-        searcher = self._searcher(RECORD_INDEX)
+        searcher = self._searcher_of_index(RECORD_INDEX)
         with tantivy_errors():
             hits = searcher.search(
                 query, limit=max_records, count=False, order_by_field=order_by
@@ -455,7 +459,7 @@ class Postings:
 
         The result maps the key of each turn to the score of its best window.
         """
-        searcher = self._searcher(WINDOW_INDEX)
+        searcher = self._searcher_of_index(WINDOW_INDEX)
         with tantivy_errors():
             hits = searcher.search(query, limit=max_windows, count=False).hits
             keys = searcher.fast_field_values("turn_key", [address for _, address in hits])
@@ -476,10 +480,12 @@ class Postings:
                 key_clauses.append(
                     (
                         tantivy.Occur.Should,
-                        tantivy.Query.term_set_query(SCHEMA, name, list(new_ids)),
+                        tantivy.Query.term_set_query(INDEX_SCHEMA, name, list(new_ids)),
                     )
                 )
-            postings = self.find_records(tantivy.Query.boolean_query(key_clauses), MAX_COPY_RECORDS)
+            postings = self.find_records(
+                tantivy.Query.boolean_query(key_clauses), MAX_COPY_CANDIDATES
+            )
             for row in postings:
                 records[(row.file_id, row.offset)] = row
             new_ids = {row.key for row in postings} | {row.copy_key for row in postings}
@@ -498,7 +504,9 @@ class Postings:
     def tool_names(self, record: Posting) -> str:
         """Return the names of the tools that a record calls or answers."""
         with tantivy_errors():
-            return ", ".join(self._searcher(RECORD_INDEX).doc(record.address).get_all("tool"))
+            return ", ".join(
+                self._searcher_of_index(RECORD_INDEX).doc(record.address).get_all("tool")
+            )
 
 
 def _find_original_id(key: int, origins: Mapping[int, int]) -> int:
@@ -522,7 +530,7 @@ def _query_for_number(field: str, number: int) -> tantivy.Query:
     Documents can't be deleted by ``delete_documents_by_term``, because it expects signed numbers
     and our fields are unsigned.
     """
-    return tantivy.Query.term_query(SCHEMA, field, number)
+    return tantivy.Query.term_query(INDEX_SCHEMA, field, number)
 
 
 class Documents:
@@ -537,7 +545,7 @@ class Documents:
         }
         self._position_fields = {
             "file": file,
-            "part_key": make_key_in_file(file, part),
+            "part_key": make_key_from_file_and_number(file, part),
             "turn_key": -1,
             "turn_number": -1,
         }
@@ -552,26 +560,28 @@ class Documents:
         if turn_number != self._position_fields["turn_number"]:
             self.end_turn()
             self._position_fields |= {
-                "turn_key": make_key_in_file(self._position_fields["file"], turn_number),
+                "turn_key": make_key_from_file_and_number(
+                    self._position_fields["file"], turn_number
+                ),
                 "turn_number": turn_number,
             }
         self.documents_by_index[RECORD_INDEX].append(
             _encode_document({**self._position_fields, **fields, WORDS_FIELD: words})
         )
         self._words += words.split(" ")
-        self._add_windows(len(self._words) // WINDOW_WORDS * WINDOW_WORDS)
+        self._add_windows(len(self._words) // WORDS_PER_WINDOW * WORDS_PER_WINDOW)
 
     def end_turn(self) -> None:
         """Add the last window of a turn, which may be shorter than the others."""
         self._add_windows(len(self._words))
 
-    def _add_windows(self, end: int) -> None:
-        for start in range(0, end, WINDOW_WORDS):
-            words = " ".join(self._words[start : start + WINDOW_WORDS])
+    def _add_windows(self, word_count: int) -> None:
+        for start in range(0, word_count, WORDS_PER_WINDOW):
+            words = " ".join(self._words[start : start + WORDS_PER_WINDOW])
             self.documents_by_index[WINDOW_INDEX].append(
                 _encode_document({**self._position_fields, WORDS_FIELD: words})
             )
-        del self._words[:end]
+        del self._words[:word_count]
 
 
 def _encode_document(document: Mapping[str, object]) -> str:

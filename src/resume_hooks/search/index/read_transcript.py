@@ -47,13 +47,13 @@ MAX_LABEL_CHARACTERS = 255
 # If a file has been unchanged for this number of seconds, its last line is indexed even if it is
 # unfinished.
 MIN_UNCHANGED_SECONDS = 60.0
-PART_BYTES = 2 * 1024 * 1024
+FULL_PART_BYTES = 2 * 1024 * 1024
 """The approximate number of bytes in a part. A part ends with the line that reaches this size.
 
 When a line is added, its whole part is read again.
 """
 
-PART_WORDS_BYTES = 200_000  # A part also ends when its words reach this number of bytes.
+MAX_PART_WORDS_BYTES = 200_000  # A part also ends when its words reach this number of bytes.
 
 _ID_MODULUS = 2**61 - 1
 """Ids are stored modulo this prime, so that they fit into a column. Two ids that differ in only one
@@ -124,14 +124,22 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
             break
         reader.add_line(line)
         end, lines = line.offset + len(line.raw), line.number + 1
-        is_full = end - start.offset >= PART_BYTES or reader.words_bytes >= PART_WORDS_BYTES
+        is_full = (
+            end - start.offset >= FULL_PART_BYTES or reader.words_bytes >= MAX_PART_WORDS_BYTES
+        )
     else:
         line = None
     open_calls = tuple(reader.extractor.open_calls.items())[-MAX_OPEN_CALLS:]
-    copy_times = reader.copy_detector.until, reader.copy_detector.latest
+    copy_detector_times = reader.copy_detector.until, reader.copy_detector.latest
     if is_full:
         next_position = ReadPosition(
-            end, lines, reader.turn, start.part_number + 1, reader.time, open_calls, copy_times
+            end,
+            lines,
+            reader.turn,
+            start.part_number + 1,
+            reader.time,
+            open_calls,
+            copy_detector_times,
         )
     else:
         next_position = start
@@ -180,7 +188,7 @@ class _RecordReader:
         # The import takes 4 ms, and a search needs it only if files have changed.
         from resume_hooks.transcripts.transcript import CopyDetector
 
-        self.copy_detector = CopyDetector(*start.copy_times)
+        self.copy_detector = CopyDetector(*start.copy_detector_times)
         self.time = start.last_record_time
         self._subagent = job.is_subagent
         self._name = os.path.basename(job.path)
@@ -198,7 +206,7 @@ class _RecordReader:
             return
         timestamp = clock.parse_timestamp(record.get("timestamp"))
         self.time = int(timestamp.timestamp()) if timestamp else self.time
-        key, copied_id = _record_ids(record)
+        key, copied_id = _shared_and_own_record_id(record)
         # All titles with the same text in a file get the same id, so that they are indexed as
         # copies.
         if texts.role == "title":
@@ -243,7 +251,7 @@ def weighted_words(texts: RecordTexts) -> bytes:
     return b" ".join([*spoken_words, *spoken_words, *other_words])
 
 
-def _record_ids(record: Record) -> tuple[int, int]:
+def _shared_and_own_record_id(record: Record) -> tuple[int, int]:
     """Return the id that a record shares with its copies, and its own id in a fork.
 
     The second id is 0 if the record is not a copy.
@@ -278,7 +286,7 @@ MAX_WAITING_PARTS, MAX_WAITING_BYTES = 64, 64 * 1024 * 1024
 """Maximum number of parts that wait until earlier parts are written, and maximum number of
 transcript bytes in these waiting parts."""
 
-TERMINATE_SECONDS = 1.0  # number of seconds to wait until a terminated process has ended
+MAX_TERMINATION_SECONDS = 1.0  # number of seconds to wait until a terminated process has ended
 
 SizedJob = tuple[ReadJob, int]  # a job and the number of bytes to read for it
 
@@ -310,7 +318,7 @@ def read_jobs(jobs: Sequence[SizedJob]) -> Generator[JobResult]:
             yield from _parts_of_job(job, process_number, workers)
     finally:
         for worker in workers:
-            worker.stop()
+            worker.stop_process()
 
 
 def _assign_jobs(jobs: Sequence[SizedJob], process_count: int) -> list[int]:
@@ -397,12 +405,12 @@ class _Worker:
         except (EOFError, OSError):
             self.has_ended = True
 
-    def stop(self) -> None:
+    def stop_process(self) -> None:
         self.pipe.close()
         if self._process.pid is None:
             return
         self._process.terminate()
-        self._process.join(TERMINATE_SECONDS)
+        self._process.join(MAX_TERMINATION_SECONDS)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()

@@ -29,12 +29,14 @@ from resume_hooks.search.index.tokenize import fold_letters, stem_word
 CHUNK_BYTES = 8 * 1024 * 1024  # number of bytes of a file that are searched at a time
 # If a line is longer than a chunk, this number of bytes is searched again with the next chunk, so
 # that a word at the boundary is found.
-OVERLAP_BYTES = 256
+CHUNK_OVERLAP_BYTES = 256
 # In a text, the last letter of a stem may differ if it is e, i or y. Such a stem is therefore
 # searched for without its last letter, if at least this number of letters remain.
 MIN_STEM_LETTERS = 3
 
-CONTEXT_BYTES = 64  # how many bytes before and after a non-ASCII letter are decoded with it
+CONTEXT_BYTES_AROUND_LETTER = (
+    64  # how many bytes before and after a non-ASCII letter are decoded with it
+)
 
 _ASCII_LIKE_LETTER_PATTERNS = (
     re.compile(rb"[\xc3-\xc9\xcc\xcd\xe1\xef]"),
@@ -120,7 +122,9 @@ class RawWordSearch:
                 stream.seek(offset)
                 unfinished_line = b""
                 while chunk := stream.read(CHUNK_BYTES):
-                    lines_text, unfinished_line = _split_whole_lines(unfinished_line + chunk)
+                    lines_text, unfinished_line = _split_off_incomplete_line(
+                        unfinished_line + chunk
+                    )
                     other_needles |= self._scan_chunk(lines_text.lower(), lengths, other_needles)
                 other_needles |= self._scan_chunk(unfinished_line.lower(), lengths, other_needles)
         except OSError:
@@ -138,9 +142,9 @@ class RawWordSearch:
         A set of needles is an integer with one bit per needle. ``lengths`` maps the set of needles
         that a line contains to the lengths of all lines with this set.
 
-        Return the set of needles that occur only in words with non-ASCII letters, together with
-        ``known_needles``. These needles do not count for a line, and ``known_needles`` are not
-        searched for in such words again.
+        Return ``known_needles`` together with the needles that occur in this text only in words
+        with non-ASCII letters. The sets of the lines do not contain these needles.
+        ``known_needles`` were found in such words before, and are not searched for there again.
         """
         if b"\\u001b" in text:
             text = _ESCAPE_SEQUENCE_PATTERN.sub(b"", text)
@@ -185,26 +189,31 @@ class RawWordSearch:
         return frozenset(numbers)
 
 
-def _starts_of_lines_containing(needle: bytes, text: bytes, ends: dict[int, int]) -> Iterator[int]:
-    """Yield the start of each line that contains a needle, and store the line's end in ``ends``."""
+def _starts_of_lines_containing(
+    needle: bytes, text: bytes, line_ends: dict[int, int]
+) -> Iterator[int]:
+    """Yield the start of each line that contains a needle.
+
+    Also store the line's end in ``line_ends``, under the line's start.
+    """
     position = text.find(needle)
     while position >= 0:
         start = text.rfind(b"\n", 0, position) + 1
-        end = ends.get(start)
+        end = line_ends.get(start)
         if end is None:
             end = text.find(b"\n", position)
-            end = ends[start] = end if end >= 0 else len(text)
+            end = line_ends[start] = end if end >= 0 else len(text)
         yield start
         position = text.find(needle, end)
 
 
-def _split_whole_lines(text: bytes) -> tuple[bytes, bytes]:
+def _split_off_incomplete_line(text: bytes) -> tuple[bytes, bytes]:
     """Return the complete lines of a text, and the bytes that must be searched with the next chunk."""
     end = text.rfind(b"\n") + 1
     if end:
         return text[:end], text[end:]
     # If a line is longer than a chunk, each chunk is searched as if it were a line.
-    return text, text[-OVERLAP_BYTES:]
+    return text, text[-CHUNK_OVERLAP_BYTES:]
 
 
 def _find_needles_in_non_ascii_words(lower_text: bytes, needles: Sequence[bytes]) -> set[bytes]:
@@ -216,7 +225,7 @@ def _find_needles_in_non_ascii_words(lower_text: bytes, needles: Sequence[bytes]
         letter_patterns = _ASCII_LIKE_LETTER_PATTERNS
     else:
         letter_patterns = _NON_ASCII_LETTER_PATTERNS
-    words = b" ".join(_find_text_around_letters(lower_text, *letter_patterns)).decode(
+    words = b" ".join(_find_non_ascii_words(lower_text, *letter_patterns)).decode(
         "utf-8", "replace"
     )
     text = _JSON_ESCAPE_PATTERN.sub(lambda escape: chr(int(escape[1], 16)), words)
@@ -294,10 +303,13 @@ def _make_needle(word: str) -> bytes:
     ).encode()
 
 
-def _find_text_around_letters(
+def _find_non_ascii_words(
     text: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]
 ) -> set[bytes]:
-    """Return parts of a text around the letters that the patterns match."""
+    """Return the words around the letters that the patterns match.
+
+    Words without a non-ASCII letter or a JSON escape of one are left out.
+    """
     # Searching only the non-ASCII bytes first makes this function ten times as fast.
     non_ascii = text.translate(None, _ASCII_BYTES)
     letter_patterns = []
@@ -312,10 +324,10 @@ def _find_text_around_letters(
         positions.append(match.start())
     excerpts, start, end = list[bytes](), 0, 0
     for position in sorted(positions):
-        if position - CONTEXT_BYTES > end:
+        if position - CONTEXT_BYTES_AROUND_LETTER > end:
             excerpts.append(text[start:end])
-            start = position - CONTEXT_BYTES
-        end = position + CONTEXT_BYTES
+            start = position - CONTEXT_BYTES_AROUND_LETTER
+        end = position + CONTEXT_BYTES_AROUND_LETTER
     excerpts.append(text[start:end])
     words = b" ".join(excerpts).translate(_WORD_BYTE_TABLE).split()
     return {word for word in words if not word.isascii() or b"\\u" in word}

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from resume_hooks.errors import IndexDamaged
 from resume_hooks.paths import Where
 from resume_hooks.search.index.archived_transcripts import (
-    path_in_folder,
+    path_of_copy_in_folder,
     temporarily_unpacked_folder,
 )
 from resume_hooks.search.index.changed_files import FileWork, UpdateOutcome
@@ -32,11 +32,11 @@ from resume_hooks.sessions.agents.registry import belongs_to_other_agent, readab
 from resume_hooks.sessions.archived.manifest import find_archived
 from resume_hooks.sessions.transcript_files import TranscriptFile
 
-COMMIT_BYTES = 192 * 1024 * 1024
+BYTES_PER_COMMIT = 192 * 1024 * 1024
 """The update commits whenever it has read this number of bytes."""
 
 # Number of bytes of other agents' sessions that are converted together.
-BATCH_BYTES = 128 * 1024 * 1024
+BYTES_PER_BATCH = 128 * 1024 * 1024
 
 # If more bytes than this must be read, the update uses more memory for writing.
 LARGE_UPDATE_BYTES = 8 * 1024 * 1024
@@ -44,7 +44,7 @@ LARGE_UPDATE_BYTES = 8 * 1024 * 1024
 IsTimeUp = Callable[[], bool]  # returns true if the time for an update is over
 
 # A function that takes the number of bytes read so far and the number of all bytes to read.
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 
 def update_files(
@@ -55,7 +55,7 @@ def update_files(
     *,
     where: Where,
     is_time_up: IsTimeUp = lambda: False,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> UpdateOutcome:
     """Read and index the changed files until the time is over. Leave the remaining files unread."""
     with contextlib.closing(_FileUpdate(db, postings, where, progress)) as file_update:
@@ -64,7 +64,11 @@ def update_files(
 
 class _FileUpdate:
     def __init__(
-        self, db: sqlite3.Connection, postings: Postings, where: Where, progress: Progress | None
+        self,
+        db: sqlite3.Connection,
+        postings: Postings,
+        where: Where,
+        progress: ProgressCallback | None,
     ) -> None:
         self._db = db
         self._postings = postings
@@ -79,13 +83,13 @@ class _FileUpdate:
         self._postings.finish_update()
 
     def update_files(
-        self, work: Sequence[FileWork], deleted_ids: Collection[int], is_over: IsTimeUp
+        self, work: Sequence[FileWork], deleted_ids: Collection[int], is_time_up: IsTimeUp
     ) -> UpdateOutcome:
         remaining = sorted(
             (item for item in work if not item.is_unchanged),
             key=lambda item: (-item.relevance, -item.file.mtime_ns),
         )
-        remaining, certain_ids = self._mark_files(remaining, deleted_ids)
+        remaining, certain_ids = self._mark_files_as_doubtful(remaining, deleted_ids)
         total = sum(item.byte_count for item in remaining)
         bytes_done, finished_files, seen_files = 0, 0, 0
         self._db.execute("BEGIN IMMEDIATE")
@@ -104,14 +108,14 @@ class _FileUpdate:
                     seen_files + is_finished,
                 )
                 self._progress(min(bytes_done, total), total)
-                if is_over():
+                if is_time_up():
                     break
         self._finish_update(deleted_ids, certain_ids)
         return UpdateOutcome(
             finished_files, bytes_done, len(remaining) - seen_files, max(0, total - bytes_done)
         )
 
-    def _mark_files(
+    def _mark_files_as_doubtful(
         self, work: Sequence[FileWork], deleted_ids: Collection[int]
     ) -> tuple[list[FileWork], list[int]]:
         """Mark as doubtful the files that will change.
@@ -153,7 +157,7 @@ class _FileUpdate:
             "UPDATE files SET doubt=0 WHERE id=?", ((number,) for number in certain_ids)
         )
         self._db.execute("DELETE FROM files WHERE inode=0 AND NOT doubt")
-        self._commit()
+        self._commit_words_and_table()
 
     def _read_all_files(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
         """Yield each part of each file, or None for a file that was deleted.
@@ -191,7 +195,7 @@ class _FileUpdate:
                     [
                         (
                             item,
-                            path_in_folder(folder, item.file.path, session_id)
+                            path_of_copy_in_folder(folder, item.file.path, session_id)
                             if folder
                             else item.file.path,
                         )
@@ -287,8 +291,8 @@ class _FileUpdate:
         )
         part_bytes = part.end_offset - part.start_position.offset
         self._uncommitted_bytes += part_bytes
-        if self._uncommitted_bytes >= COMMIT_BYTES:
-            self._commit()
+        if self._uncommitted_bytes >= BYTES_PER_COMMIT:
+            self._commit_words_and_table()
             self._db.execute("BEGIN IMMEDIATE")
         return part_bytes
 
@@ -296,7 +300,7 @@ class _FileUpdate:
         self._postings.delete_file(file_id)
         self._db.execute("DELETE FROM files WHERE id=?", (file_id,))
 
-    def _commit(self) -> None:
+    def _commit_words_and_table(self) -> None:
         """Commit the words and then the table, so that the table never lists a file without its words."""
         self._postings.commit()
         self._db.execute("COMMIT")
@@ -308,7 +312,7 @@ def _split_into_batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
     batch: list[FileWork] = []
     for item in work:
         batch.append(item)
-        if sum(queued_item.file.size for queued_item in batch) >= BATCH_BYTES:
+        if sum(queued_item.file.size for queued_item in batch) >= BYTES_PER_BATCH:
             yield batch
             batch = []
     if batch:

@@ -125,7 +125,10 @@ class Agent(Protocol):
         return ""
 
     def describe_open_state(self, session: SessionFile) -> str:
-        """Return why a session counts as open, as the end of a sentence, or ``""`` if it is closed."""
+        """Return why a session counts as open, worded as the end of a sentence.
+
+        Return ``""`` if the session is closed.
+        """
 
     def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
         """Return the commands that continue a session that worked in ``folder``."""

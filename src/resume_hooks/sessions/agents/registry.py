@@ -23,7 +23,7 @@ from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage import removal
 from resume_hooks.transcripts.head_tail import HeadTail
 
-ALL_AGENTS = "all"
+NAME_FOR_ALL_AGENTS = "all"
 # The subfolder of the state folder for copies of other agents' sessions in the common record
 # format. It contains one folder for each agent.
 COPIES_FOLDER_NAME = "mirrors"
@@ -44,10 +44,10 @@ class AgentRow(NamedTuple):
     name: str
     part: str
     home_variable: str
-    home: str
-    folders: tuple[str, ...]
+    default_home: str
+    session_folders: tuple[str, ...]
     file_pattern: str
-    session_variable: str
+    session_id_variable: str
     loss_note: str
     strategy_entry_point: str
     writer_entry_point: str
@@ -55,13 +55,15 @@ class AgentRow(NamedTuple):
     loss_check_entry_point: str
     model_entry_point: str
 
-    def home_folder(self, where: Where) -> str:
+    def agent_home(self, where: Where) -> str:
         """Return the folder (or the history file) of the agent, which may not exist."""
-        if not self.home:
+        if not self.default_home:
             return where.config
         if not self.home_variable:
-            return os.path.join(where.config, self.home)
-        default = os.path.join(where.environ.get("HOME") or os.path.expanduser("~"), self.home)
+            return os.path.join(where.config, self.default_home)
+        default = os.path.join(
+            where.environ.get("HOME") or os.path.expanduser("~"), self.default_home
+        )
         return os.path.abspath(where.environ.get(self.home_variable) or default)
 
     def has_sessions(self, where: Where) -> bool:
@@ -69,11 +71,11 @@ class AgentRow(NamedTuple):
 
         The result is always true for Claude Code.
         """
-        if not self.home:
+        if not self.default_home:
             return True
         if self.home_variable:
-            return os.path.isdir(self.home_folder(where))
-        return os.path.isfile(self.home_folder(where)) or os.path.isdir(self._copies_folder(where))
+            return os.path.isdir(self.agent_home(where))
+        return os.path.isfile(self.agent_home(where)) or os.path.isdir(self._copies_folder(where))
 
     def is_quick_to_list(self, where: Where) -> bool:
         """Check whether the agent has sessions that can be listed quickly.
@@ -85,7 +87,7 @@ class AgentRow(NamedTuple):
                 os.path.join(self._copies_folder(where), READ_STATE_FILE_NAME)
             )
             return self.has_sessions(where) and (
-                was_read_before or os.path.getsize(self.home_folder(where)) <= MAX_FIRST_READ_BYTES
+                was_read_before or os.path.getsize(self.agent_home(where)) <= MAX_FIRST_READ_BYTES
             )
         return False
 
@@ -94,7 +96,7 @@ class AgentRow(NamedTuple):
         return _load_agent(
             self.part,
             self.strategy_entry_point,
-            self.home_folder(where),
+            self.agent_home(where),
             self._copies_folder(where),
             where,
         )
@@ -158,10 +160,10 @@ CLAUDE_ROW = AgentRow(
     CLAUDE_NAME,
     part="",
     home_variable="",
-    home="",
-    folders=(),
+    default_home="",
+    session_folders=(),
     file_pattern="(?!)",
-    session_variable="CLAUDE_CODE_SESSION_ID",
+    session_id_variable="CLAUDE_CODE_SESSION_ID",
     loss_note="",
     strategy_entry_point="sessions.agents.claude:Claude",
     writer_entry_point="derive.claude_writer:ClaudeWriter",
@@ -177,7 +179,7 @@ OTHER_AGENT_ROWS = {
 }
 AGENT_ROWS = {CLAUDE_NAME: CLAUDE_ROW, **OTHER_AGENT_ROWS}
 AGENT_NAMES = tuple(AGENT_ROWS)
-RESUMABLE_AGENT_NAMES = tuple(row.name for row in AGENT_ROWS.values() if row.session_variable)
+RESUMABLE_AGENT_NAMES = tuple(row.name for row in AGENT_ROWS.values() if row.session_id_variable)
 """The names of the agents that can continue a session."""
 
 INCOMPLETE_AGENT_NAMES = frozenset(row.name for row in AGENT_ROWS.values() if row.loss_note)
@@ -197,12 +199,12 @@ def list_other_agents(where: Where) -> list[Agent]:
     return [row.load_agent(where) for row in OTHER_AGENT_ROWS.values() if row.has_sessions(where)]
 
 
-def list_agents(where: Where, name: str = ALL_AGENTS) -> list[Agent]:
+def list_agents(where: Where, name: str = NAME_FOR_ALL_AGENTS) -> list[Agent]:
     """Return the agent with this name, or all agents with sessions on this machine, Claude Code first.
 
     Raise UsageError if the agent with this name has no sessions on this machine.
     """
-    if name == ALL_AGENTS:
+    if name == NAME_FOR_ALL_AGENTS:
         return [row.load_agent(where) for row in AGENT_ROWS.values() if row.has_sessions(where)]
     row = AGENT_ROWS[name]
     if row.has_sessions(where):
@@ -210,7 +212,7 @@ def list_agents(where: Where, name: str = ALL_AGENTS) -> list[Agent]:
     remedy = ""
     if row.home_variable:
         remedy = f"Set {row.home_variable} to the folder of {name}."
-    raise UsageError(f"{row.home_folder(where)} does not exist", remedy)
+    raise UsageError(f"{row.agent_home(where)} does not exist", remedy)
 
 
 def agent_of_path(path: str, where: Where) -> Agent:
@@ -269,8 +271,8 @@ def belongs_to_other_agent(path: str, where: Where) -> bool:
 def require_answers(session: SessionFile) -> None:
     """Raise UsageError if only the prompts of a session exist."""
     if loss_note := row_of_agent(session.agent).loss_note:
-        remedy = f"Continue from them in a fresh session: resume-hooks handoff {session.session_id}"
-        raise UsageError(f"{session.session_id} can't be used for this. {loss_note}", remedy)
+        remedy = f"Continue from its prompts in a fresh session: resume-hooks handoff {session.session_id}"
+        raise UsageError(f"{session.session_id} has no answers. {loss_note}", remedy)
 
 
 def read_ends(session: SessionFile, where: Where) -> HeadTail:
@@ -332,15 +334,15 @@ def folders_of_other_agents(where: Where) -> list[str]:
     """Return the folders of other agents' sessions and of our copies of them."""
     folders = []
     for row in OTHER_AGENT_ROWS.values():
-        for folder in row.folders:
-            folders.append(os.path.join(row.home_folder(where), folder))
+        for folder in row.session_folders:
+            folders.append(os.path.join(row.agent_home(where), folder))
     return [*folders, *(os.path.join(copies_folder(where), name) for name in OTHER_AGENT_ROWS)]
 
 
 def calling_session_id(where: Where) -> str:
     """If this process runs in another agent's shell, return the id of that agent's session, else ``""``."""
     candidate_ids = (
-        where.environ.get(row.session_variable, "") for row in OTHER_AGENT_ROWS.values()
+        where.environ.get(row.session_id_variable, "") for row in OTHER_AGENT_ROWS.values()
     )
     return next((session_id for session_id in candidate_ids if is_session_id(session_id)), "")
 
@@ -357,7 +359,7 @@ def stores_for_list(where: Where, *, all_agents: bool) -> list[SessionStore]:
     """
     resumable_stores = []
     for row in OTHER_AGENT_ROWS.values():
-        if all_agents and row.session_variable and row.has_sessions(where):
+        if all_agents and row.session_id_variable and row.has_sessions(where):
             resumable_stores.append(row.load_agent(where).store)
     own_store = store_of_agents(where, CLAUDE_NAME)
     return [
@@ -370,7 +372,7 @@ def stores_for_list(where: Where, *, all_agents: bool) -> list[SessionStore]:
     ]
 
 
-def store_of_agents(where: Where, name: str = ALL_AGENTS) -> SessionStore:
+def store_of_agents(where: Where, name: str = NAME_FOR_ALL_AGENTS) -> SessionStore:
     """Return one store with the sessions of the agent ``name``, or with the sessions of all agents."""
     stores = [agent.store for agent in list_agents(where, name)]
     if len(stores) == 1:

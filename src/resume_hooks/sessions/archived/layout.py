@@ -28,7 +28,7 @@ It contains a subfolder for each session. In this subfolder, each deletion of th
 folder that is named after the time of the deletion.
 """
 
-REMOVED_SUFFIX = ".gone"
+REMOVED_FOLDER_SUFFIX = ".gone"
 """The suffix of a folder in the trash that is still empty or is being removed permanently."""
 
 PROJECTS_FOLDER, HISTORY_FOLDER = "projects", FILE_HISTORY_FOLDER_NAME
@@ -60,24 +60,28 @@ def find_archive_link(session_id: str, where: Where) -> str:
     return next((path for path in paths if os.path.islink(path)), "")
 
 
-def path_in_archive(place: str) -> str:
+def path_in_archive(relative_path: str) -> str:
     """Return the path of a session's file relative to the folder with its unpacked files.
 
-    ``place`` is the file's path relative to the config home. For example,
+    ``relative_path`` is the file's path relative to the config home. For example,
     ``projects/-work/<id>/x.txt`` becomes ``<id>/x.txt``, and ``file-history/<id>/x`` becomes
     ``file-history/x``.
     """
-    top_folder, _, rest = place.partition("/")
+    top_folder, _, rest = relative_path.partition("/")
     rest_below_id = rest.partition("/")[2]
     if top_folder in FOLDERS_WITH_ID_SUBFOLDERS:
         return f"{top_folder}/{rest_below_id}"
     return rest_below_id
 
 
-def is_valid_archive_path(place: str, session_id: str) -> bool:
-    """Check whether a file of this session may have the path ``place``, relative to the config home."""
-    steps = place.split("/")
-    if {"", ".", ".."} & set(steps) or "\0" in place or (os.sep != "/" and os.sep in place):
+def is_valid_archive_path(relative_path: str, session_id: str) -> bool:
+    """Check whether ``relative_path`` is a possible path of a session's file in the config home."""
+    steps = relative_path.split("/")
+    if (
+        {"", ".", ".."} & set(steps)
+        or "\0" in relative_path
+        or (os.sep != "/" and os.sep in relative_path)
+    ):
         return False
     if steps[0] in FOLDERS_WITH_ID_SUBFOLDERS:
         return len(steps) >= 3 and steps[1] == session_id
@@ -88,21 +92,21 @@ def is_valid_archive_path(place: str, session_id: str) -> bool:
     return steps[2] == session_id
 
 
-def path_in_config_home(place: str, where: Where, config_home: str = "") -> str:
+def path_in_config_home(relative_path: str, where: Where, config_home: str = "") -> str:
     """Return the absolute path for a path relative to the config home.
 
     The config home is ours if ``config_home`` is empty.
     """
-    return os.path.join(config_home or where.config, *place.split("/"))
+    return os.path.join(config_home or where.config, *relative_path.split("/"))
 
 
-def top_folder_in_config_home(place: str, where: Where) -> str:
-    """Return the top folder in the config home that contains ``place``, for example ``projects``.
+def top_folder_in_config_home(relative_path: str, where: Where) -> str:
+    """Return the top folder in the config home that contains a path, for example ``projects``.
 
-    ``place`` is a path relative to the config home. The user may have replaced the top folder with
+    ``relative_path`` is relative to the config home. The user may have replaced the top folder with
     a symbolic link.
     """
-    return os.path.join(where.config, place.partition("/")[0])
+    return os.path.join(where.config, relative_path.partition("/")[0])
 
 
 def config_home_name(where: Where) -> str:

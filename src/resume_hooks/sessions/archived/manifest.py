@@ -15,7 +15,7 @@ from typing import NamedTuple
 from resume_hooks.paths import Where, is_session_id, list_subfolders, read_regular_file
 from resume_hooks.sessions.archived.layout import (
     MANIFEST_NAME,
-    REMOVED_SUFFIX,
+    REMOVED_FOLDER_SUFFIX,
     TRASH_FOLDER,
     archive_folder,
     find_archive_link,
@@ -66,12 +66,14 @@ class ArchivedFile(NamedTuple):
         return stat.S_ISLNK(self.mode)
 
 
-def describe_stored_file(place: str, status: os.stat_result) -> ArchivedFile:
+def describe_stored_file(relative_path: str, status: os.stat_result) -> ArchivedFile:
     """Describe a file of a session that is being deleted and has not been packed yet."""
     mode = stat.S_IMODE(status.st_mode) & 0o777 | (
         stat.S_IFLNK if stat.S_ISLNK(status.st_mode) else 0
     )
-    return ArchivedFile(place, status.st_size, "", status.st_mtime_ns, mode, "", 0, status.st_size)
+    return ArchivedFile(
+        relative_path, status.st_size, "", status.st_mtime_ns, mode, "", 0, status.st_size
+    )
 
 
 class EarlierState(NamedTuple):
@@ -207,7 +209,7 @@ def list_deleted_sessions(where: Where) -> Iterator[ArchivedSession]:
     for session_folder in list_subfolders(os.path.join(where.state, TRASH_FOLDER)):
         session_id = os.path.basename(session_folder)
         for folder in list_subfolders(session_folder) if is_session_id(session_id) else []:
-            if folder.endswith(REMOVED_SUFFIX):
+            if folder.endswith(REMOVED_FOLDER_SUFFIX):
                 continue
             deletion = read_manifest(folder, session_id)
             if deletion is not None and deletion.deleted_at:
@@ -249,7 +251,7 @@ def unreadable_folders(where: Where) -> list[str]:
 def _may_contain_files(folder: str) -> bool:
     """Check whether a session's folder contains files other than a lock, or can't be listed."""
     try:
-        return os.path.islink(folder) or bool(set(os.listdir(folder)) - {locks.LOCK_NAME})
+        return os.path.islink(folder) or bool(set(os.listdir(folder)) - {locks.LOCK_FILE_NAME})
     except FileNotFoundError:
         return False
     except OSError:

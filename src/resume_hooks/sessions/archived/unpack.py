@@ -68,7 +68,7 @@ def read_pack(path: str) -> Iterator[bytes]:
 def read_pack_contents(
     folder: str, parts: Sequence[ArchivedFile]
 ) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
-    """Yield each file with the chunks of its content, in the order in which the packs store them.
+    """Yield each file with the chunks of its content, in the order of the files in the packs.
 
     The caller must read all chunks of a file before it requests the next file. ``folder`` is the
     session's folder in the vault. Each pack is read once. Raise OSError if a pack ends too early.

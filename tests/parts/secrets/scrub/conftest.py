@@ -10,5 +10,5 @@ from resume_hooks.storage import append_carryover
 @pytest.fixture(autouse=True)
 def skip_waiting_for_writers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove the time that a replacement waits for other writers of the file."""
-    for name in ("OPEN_GRACE_SECONDS", "QUIET_SECONDS", "PARTIAL_LINE_SECONDS"):
+    for name in ("OPEN_GRACE_SECONDS", "QUIET_SECONDS_BEFORE_END", "MAX_PARTIAL_LINE_WAIT_SECONDS"):
         monkeypatch.setattr(append_carryover, name, 0.0)

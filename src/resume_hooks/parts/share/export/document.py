@@ -26,7 +26,7 @@ from resume_hooks.reading.session_secrets import make_redactor_for_sessions
 from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -73,7 +73,7 @@ class Document:
         self.redactor = make_redactor_for_sessions(sessions) if options.must_redact else None
         self._bundle_redactor = BundleRedactor(self.redactor) if self.redactor else None
         session_ends = [HeadTail(session.path) for session in sessions]
-        self.folders = [home_folder(ends, where) for ends in session_ends]
+        self.folders = [home_folder_of_session(ends, where) for ends in session_ends]
         self._export_redactor = ExportRedactor(
             where, self.folders, self.redactor, max_characters=options.max_text_characters
         )

@@ -23,7 +23,7 @@ from resume_hooks.parts.stats.totals import (
 )
 from resume_hooks.parts.stats.verbs import StatsOptions
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import ALL_AGENTS
+from resume_hooks.sessions.agents.registry import NAME_FOR_ALL_AGENTS
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import shell_command
@@ -49,7 +49,7 @@ def print_stats(options: StatsOptions) -> None:
         project = project_of_folder(folder, options.where)
     selected_transcripts = []
     for transcript in all_counts.transcripts:
-        if options.agent in {ALL_AGENTS, transcript.program} and (
+        if options.agent in {NAME_FOR_ALL_AGENTS, transcript.program} and (
             project is None
             or project.contains_session(transcript.totals.folders, transcript.folder)
         ):
