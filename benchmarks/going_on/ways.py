@@ -119,7 +119,7 @@ def measure_file_result(path: Path, before: Remainder | None, parent: Path) -> R
     )
     marks = (record.get("original_index") for record in parsed if record.get("truncated"))
     named = frozenset(mark for mark in marks if isinstance(mark, int))
-    counted, spoken = tokens.tokens_of_chain(transcript.chain)
+    counted, spoken = tokens.count_and_estimate_tokens(transcript.chain)
     count = counted or spoken
     if before is not None:
         old = scan_transcript(str(parent)).chain

@@ -148,7 +148,7 @@ def test_there_is_a_hook_for_each_part() -> None:
         f"part={number};" in command for number, command in enumerate(OTHER_HOOK_COMMANDS, 1)
     ] == [True] * len(OTHER_HOOK_COMMANDS)
     assert [group.get("matcher") for group in START_HOOKS] == [None, "clear|compact"]
-    assert MAX_OPENING_CHARACTERS + 300 <= parted_text.MAX_TEXT_UNITS, (
+    assert MAX_OPENING_CHARACTERS + 300 <= parted_text.MAX_TEXT_UTF16_UNITS, (
         "our own words before an opening have room"
     )
 
@@ -519,7 +519,11 @@ def test_a_text_too_long_for_all_parts_loses_its_middle() -> None:
     If the text is a single line, characters in its middle are left out.
     """
     for text in (OPENING * 3, "\U0001f680" * 50_000, "x" * 90_000):
-        short = start_parts.remove_middle(text, parted_text.MAX_TEXT_UNITS)
-        assert parted_text.MAX_TEXT_UNITS - 300 < utf16_length(short) <= parted_text.MAX_TEXT_UNITS
+        short = start_parts.remove_middle(text, parted_text.MAX_TEXT_UTF16_UNITS)
+        assert (
+            parted_text.MAX_TEXT_UTF16_UNITS - 300
+            < utf16_length(short)
+            <= parted_text.MAX_TEXT_UTF16_UNITS
+        )
         begin_, _, end = short.partition(start_parts.CUT_NOTICE)
         assert (text.startswith(begin_), text.endswith(end)) == (True, True)

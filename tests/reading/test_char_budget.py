@@ -92,7 +92,7 @@ def test_a_huge_result_displaces_no_message() -> None:
     assert 1_500 < len(text) < 2_000
 
 
-def test_messages_precede_tool_outputs() -> None:
+def test_tool_outputs_are_omitted_before_messages() -> None:
     """If not all pieces fit, tool outputs are omitted before messages. A line marks each omission."""
     pieces = [
         TextPiece(f"r:{place}", indent_text("x" * 300), "read", is_spoken=place in {0, 99})
@@ -159,7 +159,7 @@ def test_a_command_that_lists_omitted_pieces_is_never_cut() -> None:
     assert text.endswith("\nblock")
 
 
-def test_only_a_count_of_one_has_no_plural() -> None:
+def test_only_a_count_of_one_has_a_singular_noun() -> None:
     """A count of one has a singular noun; zero and larger counts have a plural."""
     assert [format_count(count, "turn") for count in (0, 1, 1_000)] == [
         "0 turns",
@@ -168,8 +168,8 @@ def test_only_a_count_of_one_has_no_plural() -> None:
     ]
 
 
-def test_foreign_lines_are_indented() -> None:
-    """Each line of a quoted text is indented."""
+def test_lines_of_a_quoted_text_are_indented() -> None:
+    """Each line of a quoted text is indented, even a line that looks like one of the engine's own lines."""
     assert all(
         line.startswith("  ") for line in indent_text("a\nr:1 · user\n… 9 left out").split("\n")
     )

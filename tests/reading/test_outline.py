@@ -247,7 +247,7 @@ def test_an_export_without_ids_has_an_outline(tmp_path: Path) -> None:
     assert (second.call_counts, second.files) == ({"Read": 1}, ("/x",))
 
 
-def test_calls_of_old_sub_agents_are_not_counted(tmp_path: Path) -> None:
+def test_calls_of_sub_agents_in_the_sessions_file_are_not_counted(tmp_path: Path) -> None:
     """Tool calls of sub-agents in the session's own file are not counted.
 
     Clients before 2.0 stored these calls there.

@@ -40,7 +40,7 @@ from tests.corpus import RealSession
 TRANSCRIPT_NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
-def page_through(entries: RecordLines, limit: int) -> list[int]:
+def read_line_numbers_of_all_pages(entries: RecordLines, limit: int) -> list[int]:
     """Read all pages of a session from its end, and return the line numbers of the records they show."""
     lines: list[int] = []
     before = None
@@ -84,7 +84,7 @@ def _write_mixed_session(tmp_path_factory: pytest.TempPathFactory) -> None:
 @given(st.integers(1, 20))
 def test_pages_show_every_record_once(limit: int) -> None:
     """Pages of any size together contain each record with content once and in order."""
-    assert page_through(MIXED_SESSIONS[0], limit) == [
+    assert read_line_numbers_of_all_pages(MIXED_SESSIONS[0], limit) == [
         0,
         1,
         2,
@@ -106,7 +106,9 @@ def test_pages_of_real_sessions_show_every_record_once(real_session: RealSession
     """Pages of a real session together contain each record with content once and in order."""
     rows = map(records.parse_record, real_session.lines)
     there = [number for number, record in enumerate(rows) if record and has_content(record)]
-    assert page_through(RecordLines(str(real_session.path), SESSION), 250) == there
+    assert (
+        read_line_numbers_of_all_pages(RecordLines(str(real_session.path), SESSION), 250) == there
+    )
 
 
 def test_a_page_before_the_first_record_is_empty(tmp_path: Path) -> None:

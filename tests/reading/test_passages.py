@@ -92,7 +92,7 @@ RECORDS_AND_PASSAGES: dict[str, tuple[Record, str, str, bool]] = {
 
 @pytest.mark.parametrize("name", RECORDS_AND_PASSAGES)
 def test_each_kind_of_passage_has_its_speaker(name: str) -> None:
-    """Each kind of record has the right speaker and text, and is marked as spoken or not."""
+    """A passage of each kind of record has the right speaker and text, and says whether it was spoken."""
     record, speaker, text, voice = RECORDS_AND_PASSAGES[name]
     found = passage_of_record(record)
     assert (found.speaker, found.text, found.is_spoken) == (speaker, text, voice)

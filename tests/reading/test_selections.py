@@ -117,7 +117,7 @@ def test_commands_are_read_with_their_result(tmp_path: Path) -> None:
     ] == ["cmd 7"]
 
 
-def test_failures_are_read(tmp_path: Path) -> None:
+def test_failed_results_and_api_errors_are_read(tmp_path: Path) -> None:
     """Failed tool results and API errors are read as failures. A failed result names its call."""
     lines: list[Record | bytes] = [
         user("go", uuid="p"),

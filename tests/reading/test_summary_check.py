@@ -79,8 +79,8 @@ def test_a_sentence_gets_a_reference_or_a_mark(sentence: str, note: str) -> None
     assert checked_summary(sentence) == f"{sentence}{note}"
 
 
-def test_markdown_is_kept() -> None:
-    """Each sentence of a summary is checked, and its headings, tables and code are unchanged."""
+def test_the_markdown_of_a_checked_summary_is_kept() -> None:
+    """The headings, tables and code of a checked summary are unchanged. Only its sentences are checked."""
     text = (
         "# Work on TabStopper\n\n- **Done.** Renamed `parse_line` to `parseRow`. Mended src/printer.py.\n"
         "1. See TabStop in `lexer.py`\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
@@ -117,7 +117,7 @@ SENTENCE_PIECES = st.sampled_from([
 
 
 @given(st.one_of(st.lists(SENTENCE_PIECES, max_size=30).map(" ".join), st.text(max_size=200)))
-def test_a_second_check_changes_nothing(text: str) -> None:
+def test_a_second_check_of_a_summary_changes_nothing(text: str) -> None:
     """A second check of a summary changes nothing, and a check only adds text."""
     once = check_summary(text, SESSION_TEXTS)
     assert check_summary(once.text, SESSION_TEXTS) == once

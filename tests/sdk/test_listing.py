@@ -18,7 +18,7 @@ from resume_hooks.paths import Where, is_session_id, project_folders, project_ke
 from resume_hooks.search.listing import ListedSession, SessionLister, list_project, listing_page
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import collapse_line
-from resume_hooks.transcripts.head_tail import END_BYTES, NO_BRANCH, HeadTail
+from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END, MISSING_BRANCH_MARKER, HeadTail
 from resume_hooks.transcripts.records import get_kind
 from tests.builders import (
     CWD,
@@ -35,7 +35,7 @@ from tests.needs import corpus, corpus_sessions
 PADDING_RECORD: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
-    "snapshot": {"padding": "x" * 3 * END_BYTES},
+    "snapshot": {"padding": "x" * 3 * BYTES_PER_FILE_END},
 }
 LONG_FOLDER = "/home/user/" + "a-folder/" * 30
 
@@ -103,7 +103,7 @@ def test_both_lists_have_the_same_details(listings: Listings) -> None:
     for info, row in listings.pairs_of_rows:
         assert (row.tag, row.branch, row.folder) == (
             info.tag or "",
-            "" if info.git_branch == NO_BRANCH else info.git_branch or "",
+            "" if info.git_branch == MISSING_BRANCH_MARKER else info.git_branch or "",
             info.cwd or "",
         )
         assert (row.size, int(row.mtime * 1000)) == (info.file_size, info.last_modified)

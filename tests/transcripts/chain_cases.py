@@ -36,7 +36,10 @@ class Case(NamedTuple):
     records: list[Record]
     expected_messages: str
     expected_chain_messages: str = ""
-    """The messages of the chain that this plugin finds, if the client reorders or repairs messages."""
+    """The messages of the chain that this plugin finds, if they differ from ``expected_messages``.
+
+    They differ if the client reorders or repairs messages.
+    """
 
 
 _PADDING_RECORD: Record = {
@@ -69,8 +72,8 @@ _WORD_PATTERN = re.compile(r"(?:(\w):)?(\w+)(~?)(?:/(\w+))?(?:<(\w*))?(?:@([\d.]
 _HINT_PATTERN = re.compile(r"hint(!?):(\w+)")
 
 
-def _parse_records(words: str) -> Iterator[Record]:
-    """Yield the records that ``words`` describe.
+def _parse_records(record_words: str) -> Iterator[Record]:
+    """Yield the records that ``record_words`` describe.
 
     Each word is ``KIND:UUID~/MESSAGE<PARENT@SECOND=FORM``, in which only the uuid is required. By
     default, the kind is the first letter of the uuid, the parent is the previous record, and the
@@ -79,7 +82,7 @@ def _parse_records(words: str) -> Iterator[Record]:
     record. ``hint:UUID`` is a last-prompt record, and ``!`` marks an explicit one.
     """
     before, at = None, -1.0
-    for word in words.split():
+    for word in record_words.split():
         if hint := _HINT_PATTERN.fullmatch(word):
             yield {**last_prompt(hint[2]), **({"explicit": True} if hint[1] else {})}
             continue

@@ -20,7 +20,11 @@ from resume_hooks.transcripts.api_usage import (
     read_session_base,
 )
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.tokens import USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS, FirstRequest
+from resume_hooks.transcripts.tokens import (
+    USUAL_CACHED_TOKENS,
+    USUAL_FIRST_REQUEST_TOKENS,
+    FirstRequest,
+)
 from tests.builders import (
     EPOCH,
     SESSION,
@@ -41,14 +45,26 @@ from tests.builders import (
 START_MILLISECONDS = round(EPOCH.timestamp() * 1000)
 
 
-def usage_object(read: int, written: int, plain: int = 3, output: int = 10, **split: int) -> Record:
-    """Return a usage object; ``split`` has the tokens written to the cache, by lifetime."""
-    parts = {f"ephemeral_{key}_input_tokens": value for key, value in split.items()}
+def usage_object(
+    cache_read_tokens: int,
+    cache_write_tokens: int,
+    uncached_tokens: int = 3,
+    output_tokens: int = 10,
+    **write_tokens_by_lifetime: int,
+) -> Record:
+    """Return a usage object.
+
+    ``write_tokens_by_lifetime`` maps a lifetime of the cache, such as ``1h``, to the number of tokens
+    written to the cache for that time.
+    """
+    parts = {
+        f"ephemeral_{key}_input_tokens": value for key, value in write_tokens_by_lifetime.items()
+    }
     return {
-        "input_tokens": plain,
-        "cache_read_input_tokens": read,
-        "cache_creation_input_tokens": written,
-        "output_tokens": output,
+        "input_tokens": uncached_tokens,
+        "cache_read_input_tokens": cache_read_tokens,
+        "cache_creation_input_tokens": cache_write_tokens,
+        "output_tokens": output_tokens,
         **({"cache_creation": parts} if parts else {}),
     }
 
@@ -63,9 +79,9 @@ def start_tokens_of_new_session(home: ConfigHome, rows: list[Record]) -> FirstRe
     return read_session_base(HeadTail(write_session(home.project(), SESSION, rows)), home.where)
 
 
-def counted_answer(uuid: str, parent: str, ts: float, usage: Record, **more: Any) -> Record:
+def counted_answer(uuid: str, parent: str, ts: float, usage: Record, **extra_fields: Any) -> Record:
     """Return an answer with this usage object."""
-    return assistant("answer", uuid=uuid, parent=parent, ts=ts, tokens=usage, **more)
+    return assistant("answer", uuid=uuid, parent=parent, ts=ts, tokens=usage, **extra_fields)
 
 
 def test_a_session_without_an_answer_has_default_values(config_home: ConfigHome) -> None:
@@ -77,7 +93,7 @@ def test_a_session_without_an_answer_has_default_values(config_home: ConfigHome)
 
 
 @pytest.mark.parametrize(
-    ("usage", "more", "lifetime"),
+    ("usage", "extra_fields", "lifetime"),
     [
         (usage_object(100, 50), {}, DEFAULT_CACHE_SECONDS),
         (usage_object(100, 50, **{"5m": 50, "1h": 0}), {}, DEFAULT_CACHE_SECONDS),
@@ -104,8 +120,8 @@ def test_a_session_without_an_answer_has_default_values(config_home: ConfigHome)
         ),
     ],
 )
-def test_a_request_states_the_lifetime_of_the_cache(
-    config_home: ConfigHome, usage: Record, more: Record, lifetime: int
+def test_the_lifetime_of_the_cache_is_the_requested_one(
+    config_home: ConfigHome, usage: Record, extra_fields: Record, lifetime: int
 ) -> None:
     """The cache's lifetime is the one that was requested, or else that of the part that expires first.
 
@@ -113,14 +129,17 @@ def test_a_request_states_the_lifetime_of_the_cache(
     """
     assert (
         recent_requests_of_records(
-            config_home, [user("q", uuid="u"), counted_answer("a", "u", 1, usage, **more)]
+            config_home, [user("q", uuid="u"), counted_answer("a", "u", 1, usage, **extra_fields)]
         ).cache_seconds
         == lifetime
     )
 
 
-def test_the_last_writing_request_sets_the_lifetime(config_home: ConfigHome) -> None:
-    """The last request that wrote to the cache sets its lifetime. The very last request sets the model."""
+def test_the_last_request_that_wrote_to_the_cache_sets_its_lifetime(config_home: ConfigHome) -> None:
+    """The last request that wrote to the cache determines the cache's lifetime.
+
+    The very last request determines the model.
+    """
     rows = [
         user("q", uuid="u"),
         counted_answer("a", "u", 1, usage_object(0, 50, **{"1h": 50})),
@@ -138,7 +157,7 @@ def test_the_cache_is_warm_until_its_lifetime_has_passed(config_home: ConfigHome
     found = recent_requests_of_records(
         config_home, [user("q", uuid="u"), counted_answer("a", "u", 60, usage_object(900, 100))]
     )
-    assert (found.last_time_ms, found.cached_tokens) == (START_MILLISECONDS + 60_000, 1_000)
+    assert (found.last_answer_time_ms, found.cached_tokens) == (START_MILLISECONDS + 60_000, 1_000)
     for seconds, warm in ((-500, True), (60, True), (359, True), (360, False), (100_000, False)):
         assert found.is_warm(START_MILLISECONDS + seconds * 1_000) is warm
     assert found.seconds_since(START_MILLISECONDS) == 0
@@ -203,7 +222,10 @@ def test_the_whole_file_is_read_if_its_end_shows_no_request(
     """If the end of a file has no request, for example because of a long output, the whole file is read."""
     rows = [*conversation(2), user("x" * 50_000, uuid="big", parent="r3", ts=9)]
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_000, 5_000))
-    assert recent_requests_of_records(config_home, rows).last_time_ms == START_MILLISECONDS + 3_000
+    assert (
+        recent_requests_of_records(config_home, rows).last_answer_time_ms
+        == START_MILLISECONDS + 3_000
+    )
 
 
 def test_sub_agents_and_synthetic_answers_are_not_counted(config_home: ConfigHome) -> None:
@@ -214,7 +236,7 @@ def test_sub_agents_and_synthetic_answers_are_not_counted(config_home: ConfigHom
         counted_answer("t", "r1", 60, usage_object(9_000, 9_000), model="<synthetic>"),
     ]
     found = recent_requests_of_records(config_home, rows)
-    assert (found.last_time_ms, found.cached_tokens) == (START_MILLISECONDS + 1_000, 1_087)
+    assert (found.last_answer_time_ms, found.cached_tokens) == (START_MILLISECONDS + 1_000, 1_087)
 
 
 def test_a_compaction_empties_the_cache_estimate(config_home: ConfigHome) -> None:
@@ -255,7 +277,7 @@ def test_a_new_session_starts_with_the_first_request_without_its_prompt(
     rows = [
         user("x" * 4_000, uuid="u"),
         attachment("y" * 8_000, uuid="t", parent="u"),
-        counted_answer("a", "t", 1, usage_object(16_000, 14_000, plain=5)),
+        counted_answer("a", "t", 1, usage_object(16_000, 14_000, uncached_tokens=5)),
         counted_answer("b", "a", 2, usage_object(30_000, 14_000)),
     ]
     assert start_tokens_of_new_session(config_home, rows) == FirstRequest(30_005 - 1_000, 16_000)
@@ -267,7 +289,10 @@ def test_a_first_request_without_cache_has_the_usual_shared_tokens(config_home: 
     This number is at most the number of tokens in the request.
     """
     for written, shared in ((40_000, USUAL_CACHED_TOKENS), (5_000, 5_000)):
-        rows = [user("", uuid="u"), counted_answer("a", "u", 1, usage_object(0, written, plain=0))]
+        rows = [
+            user("", uuid="u"),
+            counted_answer("a", "u", 1, usage_object(0, written, uncached_tokens=0)),
+        ]
         assert start_tokens_of_new_session(config_home, rows) == FirstRequest(written, shared)
 
 
@@ -277,7 +302,7 @@ def test_the_opening_of_a_child_does_not_count_as_start_tokens(config_home: Conf
         user("L" * 40_000, uuid="u", isCompactSummary=True),
         assistant("card", uuid="a", parent="u", model="<synthetic>"),
         user("go on", uuid="v", parent="a"),
-        counted_answer("b", "v", 1, usage_object(0, 40_000, plain=0)),
+        counted_answer("b", "v", 1, usage_object(0, 40_000, uncached_tokens=0)),
     ]
     assert start_tokens_of_new_session(config_home, rows).tokens == 40_000 - 10_002
 
@@ -291,7 +316,7 @@ def test_the_usual_start_tokens_apply_without_a_first_request(
         [user("x" * 90_000, uuid="u"), counted_answer("a", "u", 1, usage_object(0, 30_000))],
     ):
         assert start_tokens_of_new_session(config_home, rows) == FirstRequest(
-            USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS
+            USUAL_FIRST_REQUEST_TOKENS, USUAL_CACHED_TOKENS
         )
 
 
@@ -312,7 +337,7 @@ def test_a_child_without_a_request_has_the_start_tokens_of_its_parent(
     assert read_session_base(HeadTail(path), config_home.where) == first
     os.unlink(config_home.project() / f"{session_id(1)}.jsonl")
     assert read_session_base(HeadTail(path), config_home.where) == FirstRequest(
-        USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS
+        USUAL_FIRST_REQUEST_TOKENS, USUAL_CACHED_TOKENS
     )
 
 
@@ -323,7 +348,7 @@ def test_enormous_token_counts_are_limited(config_home: ConfigHome) -> None:
         recent_requests_of_records(config_home, rows).cached_tokens
         <= 2 * records.MAX_CONTEXT_TOKENS
     )
-    assert api_usage.MAX_TYPICAL_TURNS > 1
+    assert api_usage.MAX_TURNS_FOR_MEDIANS > 1
 
 
 def test_a_file_without_its_beginning_has_the_usual_start_tokens(config_home: ConfigHome) -> None:
@@ -335,5 +360,5 @@ def test_a_file_without_its_beginning_has_the_usual_start_tokens(config_home: Co
     cut = [boundary(uuid="cut", before="gone"), user("on with it", uuid="b", parent="cut")]
     for rows in ([user("on with it", uuid="b", parent="gone"), kept], [*cut, kept]):
         assert start_tokens_of_new_session(config_home, rows) == FirstRequest(
-            USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS
+            USUAL_FIRST_REQUEST_TOKENS, USUAL_CACHED_TOKENS
         )

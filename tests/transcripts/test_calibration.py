@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive.trim.plan import SessionScan
-from resume_hooks.transcripts.calibration import PLAUSIBLE_RATIO_RANGE, TokenScale
+from resume_hooks.transcripts.calibration import PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE, TokenScale
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 from resume_hooks.transcripts.trimmable_pieces import (
     MEDIA_PIECE,
@@ -97,10 +97,16 @@ def test_implausible_growth_is_ignored(config_home: ConfigHome, growth: int) -> 
     )
     scanned = scan_conversation(config_home, chain.answer("so", tokens=10_000 + growth))
     assert (
-        PLAUSIBLE_RATIO_RANGE[0] <= scanned.scale.characters_per_token <= PLAUSIBLE_RATIO_RANGE[1]
+        PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE[0]
+        <= scanned.scale.characters_per_token
+        <= PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE[1]
     )
     (tokens,) = costs_of_kind(scanned, RESULT_PIECE)
-    assert 6_000 / PLAUSIBLE_RATIO_RANGE[1] <= tokens <= 6_000 / PLAUSIBLE_RATIO_RANGE[0]
+    assert (
+        6_000 / PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE[1]
+        <= tokens
+        <= 6_000 / PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE[0]
+    )
 
 
 def test_thinking_that_the_api_dropped_costs_nothing(config_home: ConfigHome) -> None:

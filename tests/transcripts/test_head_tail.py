@@ -14,7 +14,11 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.context_size import measure_last_records
-from resume_hooks.transcripts.head_tail import END_BYTES, WIDE_END_BYTES, HeadTail
+from resume_hooks.transcripts.head_tail import (
+    BYTES_PER_FILE_END,
+    EXTENDED_BYTES_PER_FILE_END,
+    HeadTail,
+)
 from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING
 from resume_hooks.transcripts.parted_text import split_into_parts
 from tests.builders import (
@@ -40,7 +44,7 @@ OPENED_FILE_NOTE = (
 PADDING_RECORD: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
-    "snapshot": {"padding": "x" * 3 * END_BYTES},
+    "snapshot": {"padding": "x" * 3 * BYTES_PER_FILE_END},
 }
 TITLE: Record = custom_title("Mine")
 GENERATED_TITLE: Record = {"type": "ai-title", "aiTitle": "Generated", "sessionId": SESSION}
@@ -98,17 +102,20 @@ def head_tail_of_records(
         ),
         ([custom_title("\ud7ff\U0001f680")], "\ud7ff\U0001f680"),
         ([PADDING_RECORD, *conversation(1), PADDING_RECORD], "prompt 0"),
-        ([user("x" * 3 * END_BYTES, uuid="u"), PADDING_RECORD], "x" * 8 + "\u2026"),
+        ([user("x" * 3 * BYTES_PER_FILE_END, uuid="u"), PADDING_RECORD], "x" * 8 + "\u2026"),
         (
             [
-                {"pad": "x" * WIDE_END_BYTES},
+                {"pad": "x" * EXTENDED_BYTES_PER_FILE_END},
                 *conversation(1),
                 PADDING_RECORD,
                 {"type": "last-prompt", "lastPrompt": "Last"},
             ],
             "Last",
         ),
-        ([{"pad": "x" * WIDE_END_BYTES}, *conversation(1), PADDING_RECORD], "(no prompt yet)"),
+        (
+            [{"pad": "x" * EXTENDED_BYTES_PER_FILE_END}, *conversation(1), PADDING_RECORD],
+            "(no prompt yet)",
+        ),
         ([*conversation(1), {"type": "last-prompt", "lastPrompt": "Last"}], "prompt 0"),
         ([TITLE, CLEAR_RECORD], "Mine \u00b7 clear"),
         (
@@ -154,7 +161,7 @@ def test_the_title_of_a_handoff_in_several_parts_is_found(tmp_path: Path) -> Non
     whole["attachment"]["content"] = [first, *others]
     whole["rendered"][0]["content"] = "\n".join([first, *others])
     behind = head_tail_of_records(tmp_path, [TITLE, *told, whole, CLEAR_RECORD, GENERATED_TITLE])
-    assert len(session_bytes([*told, whole])) > END_BYTES
+    assert len(session_bytes([*told, whole])) > BYTES_PER_FILE_END
     assert behind.title == "fix it \u00b7 handoff"
     odd: list[Record] = [
         {**told[0], "attachment": {**told[0]["attachment"], "stdout": text}} for text in ("x", "[]")
@@ -261,17 +268,27 @@ def test_a_first_line_longer_than_the_head_is_read(tmp_path: Path) -> None:
     """Fields at the start of a very long first line are found, even if the line is longer than the head."""
     found = head_tail_of_records(
         tmp_path,
-        [user("x" * 3 * END_BYTES, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)],
+        [
+            user("x" * 3 * BYTES_PER_FILE_END, uuid="u", ts=1),
+            assistant("y", uuid="a", parent="u", ts=2),
+        ],
     )
     assert (found.first_records, found.cwd) == ([], CWD)
     assert (found.ended_at, found.has_own_turns, found.is_sidechain) == (iso_time(2), True, False)
-    big = user("x" * 3 * END_BYTES, uuid="u", isSidechain=True)
+    big = user("x" * 3 * BYTES_PER_FILE_END, uuid="u", isSidechain=True)
     assert head_tail_of_records(tmp_path, [big]).is_sidechain
 
 
 @pytest.mark.parametrize(
     "size",
-    [END_BYTES - 1, END_BYTES, END_BYTES + 1, END_BYTES + 2, 2 * END_BYTES, 2 * END_BYTES + 1],
+    [
+        BYTES_PER_FILE_END - 1,
+        BYTES_PER_FILE_END,
+        BYTES_PER_FILE_END + 1,
+        BYTES_PER_FILE_END + 2,
+        2 * BYTES_PER_FILE_END,
+        2 * BYTES_PER_FILE_END + 1,
+    ],
 )
 def test_first_and_last_record_are_read_at_any_file_size(tmp_path: Path, size: int) -> None:
     """Whatever the size of a file is, its first and last record are read, and no record is read in part."""
@@ -287,14 +304,16 @@ def test_first_and_last_record_are_read_at_any_file_size(tmp_path: Path, size: i
 def test_a_record_that_fills_the_tail_is_found(tmp_path: Path) -> None:
     """A record that exactly fills the part read from the end of the file is found."""
     title = line(custom_title("Exact")) + b"\n"
-    filling = b'{"pad":"' + b"x" * (END_BYTES - len(title) - 11) + b'"}\n'
-    assert len(title + filling) == END_BYTES
+    filling = b'{"pad":"' + b"x" * (BYTES_PER_FILE_END - len(title) - 11) + b'"}\n'
+    assert len(title + filling) == BYTES_PER_FILE_END
     content: list[Record | bytes] = [PADDING_RECORD, title[:-1], filling[:-1]]
     assert head_tail_of_records(tmp_path, content).custom_title == "Exact"
 
 
-@pytest.mark.parametrize("before", [0, 60_000, 1_200_000])
-def test_an_answer_before_large_attachments_is_found(tmp_path: Path, before: int) -> None:
+@pytest.mark.parametrize("first_attachment_characters", [0, 60_000, 1_200_000])
+def test_an_answer_before_large_attachments_is_found(
+    tmp_path: Path, first_attachment_characters: int
+) -> None:
     """The model and the tokens are found before a long attachment, and each prompt is counted once.
 
     Client 2.1.330 writes such a long attachment in the first turn.
@@ -302,7 +321,7 @@ def test_an_answer_before_large_attachments_is_found(tmp_path: Path, before: int
     path = tmp_path / f"{SESSION}.jsonl"
     rows = [
         user("read it", uuid="u"),
-        attachment("s" * before, uuid="a", parent="u"),
+        attachment("s" * first_attachment_characters, uuid="a", parent="u"),
         assistant("done", uuid="r", parent="a", tokens=30_000),
         attachment("t" * 66_000, uuid="b", parent="r"),
     ]
@@ -323,7 +342,7 @@ def test_damaged_lines_hide_no_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("records", "own_turns", "touched"),
+    ("records", "has_own_turns", "was_continued"),
     [
         ([], False, False),
         ([TITLE], False, False),
@@ -351,32 +370,32 @@ def test_damaged_lines_hide_no_record(tmp_path: Path) -> None:
     ],
 )
 def test_was_continued_is_true_only_after_a_new_prompt(
-    tmp_path: Path, records: list[Record], own_turns: bool, touched: bool
+    tmp_path: Path, records: list[Record], has_own_turns: bool, was_continued: bool
 ) -> None:
     """``was_continued`` is true for an original session with a prompt, and for a child with a new prompt."""
     found = head_tail_of_records(tmp_path, records)
-    assert (found.has_own_turns, found.was_continued) == (own_turns, touched)
+    assert (found.has_own_turns, found.was_continued) == (has_own_turns, was_continued)
 
 
 def test_all_records_of_a_small_file_are_returned_once(tmp_path: Path) -> None:
     """``all_records`` contains each record of a small file once. For a larger file, it is None."""
     for size in (
         100,
-        END_BYTES,
-        END_BYTES + 1,
-        2 * END_BYTES - 1,
-        2 * END_BYTES,
-        2 * END_BYTES + 1,
+        BYTES_PER_FILE_END,
+        BYTES_PER_FILE_END + 1,
+        2 * BYTES_PER_FILE_END - 1,
+        2 * BYTES_PER_FILE_END,
+        2 * BYTES_PER_FILE_END + 1,
     ):
         first, last = custom_title("first"), assistant("last", uuid="a")
         room = max(0, size - len(session_bytes([first, last])) - len(line({"pad": ""})) - 1)
         found = head_tail_of_records(tmp_path, [first, {"pad": "x" * room}, last])
         whole = [first, {"pad": "x" * room}, last]
-        assert found.all_records == (whole if found.size <= 2 * END_BYTES else None)
+        assert found.all_records == (whole if found.size <= 2 * BYTES_PER_FILE_END else None)
 
 
 @pytest.mark.parametrize(
-    ("records", "listed", "helper", "prompts"),
+    ("records", "is_listed", "is_headless_run", "prompt_count"),
     [
         ([], False, False, 0),
         ([TITLE], False, False, 0),
@@ -386,18 +405,27 @@ def test_all_records_of_a_small_file_are_returned_once(tmp_path: Path) -> None:
         ([{**record, "entrypoint": "sdk-cli"} for record in conversation(1)], False, True, 1),
         ([{**record, "entrypoint": "sdk-py"} for record in conversation(2)], True, False, 2),
         ([TITLE, PADDING_RECORD, TITLE], False, False, 0),
-        ([TITLE, {"pad": "x" * 2 * WIDE_END_BYTES}, TITLE], True, False, 0),
+        ([TITLE, {"pad": "x" * 2 * EXTENDED_BYTES_PER_FILE_END}, TITLE], True, False, 0),
     ],
 )
 def test_sessions_without_their_own_message_are_not_listed(
-    tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int
+    tmp_path: Path,
+    records: list[Record],
+    *,
+    is_listed: bool,
+    is_headless_run: bool,
+    prompt_count: int,
 ) -> None:
     """``is_listed`` is false for sub-agents, headless runs of one question, and empty sessions.
 
     A session without a message is empty. A long file is assumed to contain a message.
     """
     found = head_tail_of_records(tmp_path, records)
-    assert (found.is_listed, found.is_headless_run, found.prompt_count) == (listed, helper, prompts)
+    assert (found.is_listed, found.is_headless_run, found.prompt_count) == (
+        is_listed,
+        is_headless_run,
+        prompt_count,
+    )
 
 
 def test_the_agent_name_and_the_pull_requests_are_found(tmp_path: Path) -> None:

@@ -46,10 +46,10 @@ ANSWER_WITH_STRING_CONTENT = {
 
 
 def prompt_after(
-    uuid: str, parent: str | None = "d", ts: float | str = 4, **more: Any
+    uuid: str, parent: str | None = "d", ts: float | str = 4, **extra_fields: Any
 ) -> dict[str, Any]:
     """Return a prompt that follows the last record of a valid session."""
-    return user("x", uuid=uuid, parent=parent, ts=ts, **more)
+    return user("x", uuid=uuid, parent=parent, ts=ts, **extra_fields)
 
 
 BROKEN_FILES: dict[str, tuple[list[Any], str]] = {

@@ -53,11 +53,11 @@ def linear_order(story: str) -> str:
     return " ".join(str(node.line_number) for node in linearize_chain(chain_of_story(story)).nodes)
 
 
-def dropped_calls_of(row: LinearChain) -> str:
+def format_dropped_calls(linear_chain: LinearChain) -> str:
     """Return the dropped calls as ``number:call``."""
     return " ".join(
         f"{number}:{','.join(sorted(calls))}"
-        for number, calls in sorted(row.dropped_call_ids.items())
+        for number, calls in sorted(linear_chain.dropped_call_ids.items())
     )
 
 
@@ -116,7 +116,7 @@ def test_records_that_no_api_accepts_are_dropped(name: str) -> None:
     """
     story, gone, waiting = DROPPED_CALL_CASES[name]
     row = linearize_chain(chain_of_story(story))
-    assert (dropped_calls_of(row), row.open_call_ids) == (gone, waiting)
+    assert (format_dropped_calls(row), row.open_call_ids) == (gone, waiting)
     assert sorted(node.line_number for node in row.nodes) == list(range(len(story.split())))
 
 

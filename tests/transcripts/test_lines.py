@@ -19,8 +19,8 @@ from resume_hooks.transcripts.lines import (
     BOM,
     Line,
     LineNumbers,
-    find_last_line_with,
     find_line_start,
+    find_offset_of_last_line_with,
     measure_longest_line,
     open_transcript,
     read_lines,
@@ -33,7 +33,7 @@ MEGABYTE = 1024 * 1024
 
 
 @pytest.mark.parametrize(
-    ("raw", "offset", "body", "torn"),
+    ("raw", "offset", "body", "is_torn"),
     [
         (b"{}\n", 0, b"{}", False),
         (b"{}\r\n", 0, b"{}", False),
@@ -46,11 +46,11 @@ MEGABYTE = 1024 * 1024
     ],
 )
 def test_the_body_of_a_line_lacks_its_ending(
-    raw: bytes, offset: int, body: bytes, torn: bool
+    raw: bytes, offset: int, body: bytes, is_torn: bool
 ) -> None:
     """A line's body has no LF or CRLF and, on the file's first line, no byte order mark."""
     line = Line(0, offset, raw)
-    assert (line.body, line.is_torn) == (body, torn)
+    assert (line.body, line.is_torn) == (body, is_torn)
 
 
 def test_the_joined_lines_of_every_corpus_file_equal_its_bytes() -> None:
@@ -86,7 +86,7 @@ def test_memory_is_limited_by_the_longest_line(tmp_path: Path) -> None:
     assert peak < 4 * 60 * MEGABYTE
 
 
-LINE_BYTES = st.lists(
+FILE_CONTENT_STRATEGY = st.lists(
     st.sampled_from([b"\n", b"a", b"ab", b"\r\n", b"\xe2\x80\xa8", b"needle", b"x" * 11]),
     max_size=60,
 ).map(b"".join)
@@ -107,7 +107,7 @@ def read_all_lines(content: bytes) -> list[Line]:
     return list(read_lines(io.BytesIO(content)))
 
 
-@given(LINE_BYTES, st.data())
+@given(FILE_CONTENT_STRATEGY, st.data())
 def test_reading_backwards_gives_the_same_lines(content: bytes, data: st.DataObject) -> None:
     """Reading backwards from any byte returns all lines before this byte, in reverse order.
 
@@ -119,7 +119,7 @@ def test_reading_backwards_gives_the_same_lines(content: bytes, data: st.DataObj
     assert {line.number for line in found} <= {-1}
 
 
-@given(LINE_BYTES)
+@given(FILE_CONTENT_STRATEGY)
 def test_line_numbers_can_be_requested_in_any_order(content: bytes) -> None:
     """``LineNumbers`` finds the offset of any line and the line at any offset, in any order."""
     stream, lines = io.BytesIO(content), read_all_lines(content)
@@ -132,9 +132,9 @@ def test_line_numbers_can_be_requested_in_any_order(content: bytes) -> None:
         assert LineNumbers(len(content)).find_line_offset(stream, number) == -1
 
 
-@given(LINE_BYTES, st.data())
+@given(FILE_CONTENT_STRATEGY, st.data())
 def test_the_last_line_with_a_word_is_found(content: bytes, data: st.DataObject) -> None:
-    """``find_last_line_with`` returns the start of the last line between two offsets that contains a word.
+    """``find_offset_of_last_line_with`` finds the last line with a word between two offsets.
 
     ``find_line_start`` returns the start of the line that contains an offset.
     """
@@ -143,7 +143,7 @@ def test_the_last_line_with_a_word_is_found(content: bytes, data: st.DataObject)
     place = content.rfind(b"needle", floor, end)
     starts = [line.offset for line in read_all_lines(content)]
     expected = max((start for start in starts if start <= place), default=-1)
-    assert find_last_line_with(io.BytesIO(content), b"needle", end, floor) == expected
+    assert find_offset_of_last_line_with(io.BytesIO(content), b"needle", end, floor) == expected
     if end < len(content):
         assert find_line_start(io.BytesIO(content), end) == max(
             start for start in starts if start <= end
@@ -170,7 +170,7 @@ def test_lines_appended_after_opening_a_file_are_not_read(tmp_path: Path) -> Non
 
 
 def test_a_truncated_or_missing_file_is_reported(tmp_path: Path) -> None:
-    """Reading a file that was shortened or deleted raises ``SessionNotFound``."""
+    """Reading a file that was truncated or deleted raises ``SessionNotFound``."""
     path = tmp_path / "x"
     path.write_bytes(b"one\n")
     with (

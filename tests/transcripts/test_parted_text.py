@@ -13,31 +13,31 @@ from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_lengt
 from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING
 from resume_hooks.transcripts.parted_text import (
     MAX_PARTS,
-    MAX_TEXT_UNITS,
+    MAX_TEXT_UTF16_UNITS,
     MAX_UTF16_UNITS_PER_PART,
     join_parts,
     split_into_parts,
 )
 
-MAX_HOOK_OUTPUT_UNITS = 10_000
+MAX_HOOK_OUTPUT_UTF16_UNITS = 10_000
 """The client's limit for the output of a hook, in UTF-16 units."""
 
-ANY_LINES = st.builds(
+LINE_STRATEGY = st.builds(
     str.__mul__, st.sampled_from(["a", "ü", "\U0001f680", "a b. "]), st.integers(0, 12_000)
 )
-ANY_TEXTS = (
-    st.lists(ANY_LINES, max_size=40)
+TEXT_STRATEGY = (
+    st.lists(LINE_STRATEGY, max_size=40)
     .map("\n".join)
-    .map(lambda text: cut_to_utf16_units(plain_text(text), MAX_TEXT_UNITS).strip())
+    .map(lambda text: cut_to_utf16_units(plain_text(text), MAX_TEXT_UTF16_UNITS).strip())
 )
 
 
-@given(ANY_TEXTS, st.randoms(use_true_random=False))
+@given(TEXT_STRATEGY, st.randoms(use_true_random=False))
 def test_parts_join_to_the_original_text(text: str, random: object) -> None:
     """The parts of a text, in any order and among other texts, are joined to the original text."""
     parts = split_into_parts(text)
     assert 1 <= len(parts) <= MAX_PARTS
-    assert max(map(utf16_length, parts)) <= MAX_UTF16_UNITS_PER_PART < MAX_HOOK_OUTPUT_UNITS
+    assert max(map(utf16_length, parts)) <= MAX_UTF16_UNITS_PER_PART < MAX_HOOK_OUTPUT_UTF16_UNITS
     random.shuffle(parts)  # type: ignore[attr-defined]
     assert join_parts(parts) == [text]
     assert join_parts(["theirs", *parts]) == ["theirs", text]

@@ -107,12 +107,13 @@ def test_false_placeholders_are_not_recognized(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "behind", ["\nprinted behind it", " printed behind it", "\n]", "x" * 2_000 + "]"]
+    "following_text",
+    ["\nprinted behind it", " printed behind it", "\n]", "x" * 2_000 + "]"],
 )
-def test_a_placeholder_with_text_after_it_is_not_recognized(behind: str) -> None:
+def test_a_placeholder_with_text_after_it_is_not_recognized(following_text: str) -> None:
     """A placeholder with text after it is not recognized, because a program may have printed it."""
     assert not is_placeholder(
-        f"{placeholders.result_placeholder('Bash', 12_345, ORIGINAL_REFERENCE)}{behind}"
+        f"{placeholders.result_placeholder('Bash', 12_345, ORIGINAL_REFERENCE)}{following_text}"
     )
 
 
@@ -125,7 +126,7 @@ def test_any_tool_name_gives_a_valid_placeholder(name: str) -> None:
     assert "\n" not in text
 
 
-def test_placeholders_of_answers_are_distinguished() -> None:
+def test_placeholders_of_answers_are_distinguished_from_those_of_results() -> None:
     """``is_response_placeholder`` returns true only for placeholders that replace the model's texts."""
     assert is_response_placeholder(placeholders.response_placeholder(900, ORIGINAL_REFERENCE))
     assert is_response_placeholder(AICHAT_PLACEHOLDERS["answer"])

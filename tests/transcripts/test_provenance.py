@@ -122,7 +122,9 @@ def write_bytes_as_session(folder: Path, data: bytes) -> str:
 
 @pytest.mark.parametrize("form", FIRST_LINE_FORMS)
 @pytest.mark.parametrize("variant", METADATA_VARIANTS)
-def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form: str) -> None:
+def test_every_metadata_variant_is_read_from_every_form_of_first_line(
+    tmp_path: Path, variant: str, form: str
+) -> None:
     """Each variant of metadata names the parent, whether on its own line or in the first record.
 
     The encoding and the line endings make no difference.
@@ -177,12 +179,13 @@ def test_metadata_on_a_later_line_names_no_parent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "lead", [b"", b"\xef\xbb\xbf", b'{"type":"summary","summary":"x","leafUuid":"y"}\n', b"torn\n"]
+    "preceding_bytes",
+    [b"", b"\xef\xbb\xbf", b'{"type":"summary","summary":"x","leafUuid":"y"}\n', b"torn\n"],
 )
-def test_a_fork_names_its_parent_on_its_records(tmp_path: Path, lead: bytes) -> None:
+def test_the_parent_of_a_fork_is_read_from_its_records(tmp_path: Path, preceding_bytes: bytes) -> None:
     """A fork's parent is read from the first record with ``forkedFrom``, whatever comes before it."""
     forked = user("hi", uuid="a", forkedFrom={"sessionId": PARENT_ID, "messageUuid": "m"})
-    parent = read_parent(write_bytes_as_session(tmp_path, lead + line(forked) + b"\r\n"))
+    parent = read_parent(write_bytes_as_session(tmp_path, preceding_bytes + line(forked) + b"\r\n"))
     assert parent == Parent(PARENT_ID, "", "continued", "fork", "2026-01-31T09:30:00.000Z")
 
 
@@ -212,10 +215,10 @@ def test_a_malformed_fork_names_no_parent(tmp_path: Path, fork: object) -> None:
     )
 
 
-ANY_PATHS = st.text(st.characters(codec=None), max_size=60)
+PATH_STRATEGY = st.text(st.characters(codec=None), max_size=60)
 
 
-@given(file=ANY_PATHS, kind=st.sampled_from(["handoff", "rollover", "trim"]))
+@given(file=PATH_STRATEGY, kind=st.sampled_from(["handoff", "rollover", "trim"]))
 def test_the_first_line_of_a_child_has_no_key_that_programs_search_for(
     file: str, kind: str
 ) -> None:

@@ -30,7 +30,7 @@ def relinked_line(body: bytes) -> bytes:
     return set_fields(body, OLD_FIELDS, NEW_FIELDS)
 
 
-LINES_BEFORE_AND_AFTER = {
+LINES_BEFORE_AND_AFTER_RELINKING = {
     "plain": (
         b'{"parentUuid":"p0","sessionId":"s0","x":1}',
         b'{"parentUuid":"p1","sessionId":"s1","x":1}',
@@ -70,10 +70,10 @@ LINES_BEFORE_AND_AFTER = {
 }
 
 
-@pytest.mark.parametrize("name", LINES_BEFORE_AND_AFTER)
+@pytest.mark.parametrize("name", LINES_BEFORE_AND_AFTER_RELINKING)
 def test_set_fields_keeps_all_other_bytes(name: str) -> None:
     """``set_fields`` changes only the values of the two fields, whatever else the line contains."""
-    before, after = LINES_BEFORE_AND_AFTER[name]
+    before, after = LINES_BEFORE_AND_AFTER_RELINKING[name]
     assert relinked_line(before) == after
 
 
@@ -103,8 +103,11 @@ def test_a_missing_field_is_not_confused_with_a_nested_one() -> None:
     assert record == {"data": {"parentUuid": None}, **NEW_FIELDS}
 
 
-def test_a_hostile_line_is_parsed_only_a_few_times() -> None:
-    """A line with thousands of nested fields is encoded again after a few tries to find the right field."""
+def test_a_line_with_thousands_of_nested_fields_is_relinked() -> None:
+    """In a line with thousands of nested fields of the same name, only the top-level field changes.
+
+    After a few tries to find this field in the bytes, the whole record is encoded again.
+    """
     inner = b",".join([b'{"sessionId":"s0"}'] * 5_000)
     body = b'{"parentUuid":"p0","data":[%s],"sessionId":"s0"}' % inner
     record = parse_record(relinked_line(body))
@@ -112,7 +115,7 @@ def test_a_hostile_line_is_parsed_only_a_few_times() -> None:
     assert (record["sessionId"], record["data"][0]) == ("s1", {"sessionId": "s0"})
 
 
-ANY_VALUES = st.recursive(
+VALUE_STRATEGY = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
     lambda inner: (
         st.lists(inner, max_size=3)
@@ -123,12 +126,12 @@ ANY_VALUES = st.recursive(
 
 
 @given(
-    record=st.dictionaries(st.sampled_from(["sessionId", "parentUuid", "x", "y"]), ANY_VALUES),
-    spaced=st.booleans(),
+    record=st.dictionaries(st.sampled_from(["sessionId", "parentUuid", "x", "y"]), VALUE_STRATEGY),
+    has_spaces=st.booleans(),
 )
-def test_only_the_named_fields_of_a_record_change(record: dict[str, Any], spaced: bool) -> None:
+def test_only_the_named_fields_of_a_record_change(record: dict[str, Any], has_spaces: bool) -> None:
     """``set_fields`` changes only the named fields of any record."""
-    body = json.dumps(record).encode() if spaced else orjson.dumps(record)
+    body = json.dumps(record).encode() if has_spaces else orjson.dumps(record)
     old = {key: record.get(key) for key in NEW_FIELDS}
     assert parse_record(set_fields(body, old, NEW_FIELDS)) == {**record, **NEW_FIELDS}
 
@@ -144,7 +147,7 @@ def test_clear_usage_sets_counts_to_zero() -> None:
 
 
 @pytest.mark.parametrize("place", ["input", "before", "spaced"])
-def test_clear_usage_keeps_other_counts(place: str) -> None:
+def test_clear_usage_keeps_a_tool_input_named_usage(place: str) -> None:
     """``clear_usage`` does not change a tool input named "usage", wherever it is in the line."""
     given = {"usage": {"input_tokens": 5}}
     row = assistant(
@@ -190,7 +193,7 @@ def test_set_field_in_a_deeply_nested_line(depth: int) -> None:
     assert set_field(body, record, "cwd", "/c d") == body.replace(b"/a b", b"/c d")
 
 
-def test_clear_usage_keeps_counts_after_the_usage() -> None:
+def test_clear_usage_keeps_counts_outside_the_usage_object() -> None:
     """``clear_usage`` keeps counts outside the usage object."""
     row = {
         **assistant("x", uuid="a", tokens=9_000),

@@ -56,7 +56,7 @@ def test_both_parsers_accept_what_the_client_accepts(
     A parsed record can be written again.
     """
     monkeypatch.setattr(
-        records, "_use_standard_parser", lambda body: len(body) <= standard_parser_bytes
+        records, "_should_use_standard_parser", lambda body: len(body) <= standard_parser_bytes
     )
     parsed = records.parse_record(body)
     assert parsed == expected
@@ -180,7 +180,7 @@ def test_only_characters_that_reach_the_api_are_counted() -> None:
         ([], 0),
     ],
 )
-def test_counted_tokens_adds_four_counts(usage: Any, expected: int) -> None:
+def test_read_token_counts_adds_four_counts(usage: Any, expected: int) -> None:
     """``read_token_counts`` adds an answer's four counts and ignores invalid values."""
     record = assistant("x", uuid="a")
     record["message"]["usage"] = usage
@@ -188,7 +188,7 @@ def test_counted_tokens_adds_four_counts(usage: Any, expected: int) -> None:
     assert records.read_token_counts({**record, "type": "user"}) == (0, 0)
 
 
-def test_the_input_is_counted_without_the_answer() -> None:
+def test_tokens_are_counted_with_and_without_the_answer() -> None:
     """``read_token_counts`` returns the number of tokens without the answer and the number with it."""
     assert records.read_token_counts(assistant("x", uuid="a", tokens=1_000)) == (990, 1_000)
 

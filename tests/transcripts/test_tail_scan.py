@@ -6,7 +6,7 @@ The function returns the same conversation as a scan of the whole file, but read
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -37,19 +37,25 @@ FILLER_RECORDS = [
 LONG_OLD_RECORDS = [*conversation(2), *FILLER_RECORDS]
 
 
-def compare_scans(path: str) -> tuple[list[Any], list[Any], bool]:
+class _ScanComparison(NamedTuple):
+    whole_scan_chain: list[Any]
+    live_part_chain: list[Any]
+    has_live_scan_read_less: bool
+
+
+def compare_scans(path: str) -> _ScanComparison:
     """Return the chain of a whole scan, the chain of ``scan_live_part``, and whether the latter read less."""
     whole = scan_transcript(path)
-    part, (observer,) = scan_live_part(path, lambda: (_Collector(),))
+    part, (observer,) = scan_live_part(path, lambda: (_LineNumberCollector(),))
     assert observer.numbers == [node.line_number for node in part.nodes]
     rows = [
         [(n.uuid, n.line_number, n.offset, n.line_length) for n in found.chain]
         for found in (whole, part)
     ]
-    return rows[0], rows[1], not part.is_whole
+    return _ScanComparison(rows[0], rows[1], not part.is_whole)
 
 
-class _Collector:
+class _LineNumberCollector:
     def __init__(self) -> None:
         self.numbers: list[int] = []
 
@@ -58,13 +64,13 @@ class _Collector:
             self.numbers.append(node.line_number)
 
 
-def long_compacted_session(*after: Record, **metadata: Any) -> list[Record]:
-    """Return the records of a long conversation, its compaction, and the records ``after`` it."""
+def long_compacted_session(*later_records: Record, **metadata: Any) -> list[Record]:
+    """Return the records of a long conversation, the records of its compaction, and ``later_records``."""
     row = [
         boundary(uuid="b", before="f5", ts=10, **metadata),
         summary("told", uuid="s", parent="b", ts=11),
     ]
-    return [*LONG_OLD_RECORDS, *row, *after]
+    return [*LONG_OLD_RECORDS, *row, *later_records]
 
 
 LATER_TURN = [
@@ -126,7 +132,8 @@ def test_a_small_file_is_read_completely(tmp_path: Path) -> None:
         summary("told", uuid="s", parent="b", ts=11),
         *LATER_TURN,
     ]
-    assert not compare_scans(write_session(tmp_path, SESSION, [*conversation(2), *row]))[2]
+    path = write_session(tmp_path, SESSION, [*conversation(2), *row])
+    assert not compare_scans(path).has_live_scan_read_less
 
 
 def test_the_live_part_of_random_sessions_equals_the_whole_scan(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from resume_hooks.transcripts.context_size import (
 from resume_hooks.transcripts.records import MAX_CONTEXT_TOKENS
 from resume_hooks.transcripts.tokens import (
     ESTIMATED,
-    USUAL_BASE_TOKENS,
+    USUAL_FIRST_REQUEST_TOKENS,
     ContextSize,
     default_window,
     measure_characters_per_token,
@@ -54,15 +54,15 @@ FIRST_REQUEST_TOKENS = 1_088
 KEPT_SEGMENT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
 
 
-def records_after_compaction(*more: Record, segment: Record | None = None) -> list[Record]:
-    """Return two turns of 150,000 tokens, a compaction, and the records in ``more``."""
+def records_after_compaction(*later_records: Record, segment: Record | None = None) -> list[Record]:
+    """Return two turns of 150,000 tokens, a compaction, and the records in ``later_records``."""
     turns = conversation(2)
     turns[3]["message"]["usage"] = {"input_tokens": 150_000}
     return [
         *turns,
         boundary(uuid="b", segment=segment, ts=9),
         summary("x" * 400, uuid="s", parent="b", ts=9),
-        *more,
+        *later_records,
     ]
 
 
@@ -170,7 +170,7 @@ def test_a_childs_stated_size_is_used_until_its_own_compaction(tmp_path: Path) -
     head = {"type": "continue_metadata", "continue_metadata": stated}
     for at, expected in (
         ("2026-01-31T00:00:00Z", 78_833),
-        ("2026-02-01T00:00:01Z", USUAL_BASE_TOKENS + 1),
+        ("2026-02-01T00:00:01Z", USUAL_FIRST_REQUEST_TOKENS + 1),
     ):
         rows = [head, boundary(uuid="b", ts=at), summary("sum", uuid="s", parent="b", ts=at)]
         assert measure_context_both_ways(write_session(tmp_path, SESSION, rows)).tokens == expected
@@ -189,7 +189,7 @@ def test_a_childs_stated_size_is_used_until_its_own_compaction(tmp_path: Path) -
         ),
         ("resume-hooks: trim@60k: 96k tokens, now about 41k; back: /untrim", 41_000),
         ("resume-hooks: 1 tokens before, about 9" + "9" * 5_000, MAX_CONTEXT_TOKENS),
-        ("another plugin: 96,344 tokens before, about 93,235 now.", USUAL_BASE_TOKENS + 1),
+        ("another plugin: 96,344 tokens before, about 93,235 now.", USUAL_FIRST_REQUEST_TOKENS + 1),
     ],
 )
 def test_the_stated_size_is_used_after_a_trim_in_place(
@@ -205,7 +205,7 @@ def test_the_stated_size_is_used_after_a_trim_in_place(
     later = [boundary(uuid="b2", ts=4), summary("sum", uuid="s2", parent="b2", ts=5)]
     assert (
         measure_context_both_ways(write_session(tmp_path, SESSION, [*rows, *later])).tokens
-        == USUAL_BASE_TOKENS + 1
+        == USUAL_FIRST_REQUEST_TOKENS + 1
     )
     answered = [
         *rows,
@@ -215,7 +215,7 @@ def test_the_stated_size_is_used_after_a_trim_in_place(
     assert measure_context_both_ways(write_session(tmp_path, SESSION, answered)).tokens == 500
 
 
-def test_an_answer_with_a_rootless_record_is_counted(tmp_path: Path) -> None:
+def test_an_answer_is_counted_if_one_of_its_records_has_no_parent(tmp_path: Path) -> None:
     """The context size is right even if one record of an answer has no parent.
 
     The end of the file and the whole file give the same size.
@@ -238,7 +238,7 @@ def test_an_answer_with_a_rootless_record_is_counted(tmp_path: Path) -> None:
     measure_context_both_ways(write_session(tmp_path, SESSION, [last_prompt("gone"), *talk]))
 
 
-def without_estimate(context: ContextSize) -> ContextSize:
+def remove_estimate(context: ContextSize) -> ContextSize:
     """Return the size without the estimate for the text after the last count."""
     return context._replace(tokens=context.tokens - context.added_tokens, added_tokens=0)
 
@@ -294,7 +294,7 @@ def test_measuring_only_the_end_of_random_sessions_gives_the_same_size(
     if records:
         path = write_session(tmp_path, SESSION, records)
         recent, sure = measure_tail(path), measure_chain(path, scan_transcript(path).chain)[0]
-        assert without_estimate(recent) == without_estimate(sure)
+        assert remove_estimate(recent) == remove_estimate(sure)
 
 
 def test_large_files_skip_compacted_records(tmp_path: Path) -> None:
@@ -313,11 +313,13 @@ def test_a_deleted_file_raises_session_not_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "expected"), [(0, 200_000), (200_000, 200_000), (200_001, 1_000_000)]
+    ("context_tokens", "expected"), [(0, 200_000), (200_000, 200_000), (200_001, 1_000_000)]
 )
-def test_the_window_is_a_million_for_larger_contexts(count: int, expected: int) -> None:
-    """The window is 200,000 tokens, or a million tokens if the context is larger than that."""
-    assert default_window(count) == expected
+def test_the_default_window_is_a_million_tokens_for_larger_contexts(
+    context_tokens: int, expected: int
+) -> None:
+    """The default window has 200,000 tokens, or a million tokens if a larger context has to fit into it."""
+    assert default_window(context_tokens) == expected
 
 
 def test_a_given_window_has_precedence(tmp_path: Path) -> None:
@@ -360,8 +362,8 @@ def test_the_percentage_excludes_the_reserved_tokens() -> None:
     assert ContextSize(167_001, 200_000).compacts_at_once
 
 
-def test_the_ratio_is_measured_in_characters_per_token(tmp_path: Path) -> None:
-    """The ratio is the growth in characters divided by the growth in tokens.
+def test_the_session_ratio_is_measured_in_characters_per_token(tmp_path: Path) -> None:
+    """A session's ratio is its growth in characters divided by its growth in tokens.
 
     Both are measured between the first and the last count.
     """
@@ -380,8 +382,8 @@ def test_the_ratio_is_measured_in_characters_per_token(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("added", [100, 1_000_000])
-def test_the_ratio_has_a_minimum_and_a_maximum(tmp_path: Path, added: int) -> None:
-    """The ratio of characters to tokens is limited to the range from 1.5 to 8.
+def test_the_session_ratio_has_a_minimum_and_a_maximum(tmp_path: Path, added: int) -> None:
+    """A session's ratio of characters to tokens is limited to the range from 1.5 to 8.
 
     Without these limits, images or a cut in the conversation would distort the ratio.
     """
@@ -396,5 +398,5 @@ def test_the_ratio_has_a_minimum_and_a_maximum(tmp_path: Path, added: int) -> No
 
 
 def test_a_session_without_counts_has_four_characters_per_token() -> None:
-    """Without token counts, a token is assumed to have four characters."""
+    """In a session without token counts, a token is assumed to have four characters."""
     assert measure_characters_per_token([]) == 4.0

@@ -31,7 +31,7 @@ from tests.builders import (
     write_session,
 )
 
-TURNS = conversation(2)
+RECORDS_OF_TWO_TURNS = conversation(2)
 CODEX_RECORD = {
     "timestamp": "2026-01-01T00:00:00Z",
     "type": "session_meta",
@@ -49,18 +49,28 @@ def live_ids(content: bytes, folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("content", "damaged_lines", "is_torn"),
     [
-        (session_bytes(TURNS), [], False),
-        (session_bytes(TURNS)[:-1], [], True),
-        (session_bytes(TURNS) + b'{"type":"user","uuid":"to', [4], True),
-        (BOM + session_bytes(TURNS), [], False),
-        (session_bytes(TURNS).replace(b"\n", b"\r\n"), [], False),
-        (b"\n \n" + session_bytes(TURNS).replace(b"\n", b"\n\n"), [], False),
-        (b"garbage\n" + session_bytes(TURNS) + b"[1,2]\nnull\n", [0, 5, 6], False),
-        (session_bytes(TURNS).replace(b"prompt 2", b"prompt \xff\xfe 2"), [], False),
-        (session_bytes(TURNS).replace(b"prompt 2", b"prompt \\ud800 2"), [], False),
-        (session_bytes(TURNS).replace(b"prompt 2", "\u2028\u2029\x85".encode()), [], False),
-        (session_bytes([{"type": "never-seen", "uuid": "n", "parentUuid": "r0"}, *TURNS, {"no": "type"}]), [], False),
-        (session_bytes([*TURNS, {"type": ["odd"], "uuid": {}}, {"type": "user", "uuid": 7}]), [], False),
+        (session_bytes(RECORDS_OF_TWO_TURNS), [], False),
+        (session_bytes(RECORDS_OF_TWO_TURNS)[:-1], [], True),
+        (session_bytes(RECORDS_OF_TWO_TURNS) + b'{"type":"user","uuid":"to', [4], True),
+        (BOM + session_bytes(RECORDS_OF_TWO_TURNS), [], False),
+        (session_bytes(RECORDS_OF_TWO_TURNS).replace(b"\n", b"\r\n"), [], False),
+        (b"\n \n" + session_bytes(RECORDS_OF_TWO_TURNS).replace(b"\n", b"\n\n"), [], False),
+        (b"garbage\n" + session_bytes(RECORDS_OF_TWO_TURNS) + b"[1,2]\nnull\n", [0, 5, 6], False),
+        (session_bytes(RECORDS_OF_TWO_TURNS).replace(b"prompt 2", b"prompt \xff\xfe 2"), [], False),
+        (session_bytes(RECORDS_OF_TWO_TURNS).replace(b"prompt 2", b"prompt \\ud800 2"), [], False),
+        (session_bytes(RECORDS_OF_TWO_TURNS).replace(b"prompt 2", "\u2028\u2029\x85".encode()), [], False),
+        (
+            session_bytes(
+                [
+                    {"type": "never-seen", "uuid": "n", "parentUuid": "r0"},
+                    *RECORDS_OF_TWO_TURNS,
+                    {"no": "type"},
+                ]
+            ),
+            [],
+            False,
+        ),
+        (session_bytes([*RECORDS_OF_TWO_TURNS, {"type": ["odd"], "uuid": {}}, {"type": "user", "uuid": 7}]), [], False),
     ],
     ids=[
         "sound", "no final newline", "torn last line", "byte order mark", "CRLF", "blank lines", "garbage lines",
@@ -91,7 +101,7 @@ def test_a_node_reads_its_record_again(tmp_path: Path) -> None:
     """``read_record`` returns the record of a node, even if the record contains invalid bytes."""
     queued: Record = {**user("later", uuid="own", parent="r3", ts=9), "sentAsUuid": "sent"}
     odd = line(user("x", uuid="odd", parent="sent", ts=10)).replace(b'"x"', b'"\xff\\ud800"')
-    path = write_session(tmp_path, SESSION, [BOM, *TURNS, queued, odd])
+    path = write_session(tmp_path, SESSION, [BOM, *RECORDS_OF_TWO_TURNS, queued, odd])
     transcript = scan_transcript(path)
     assert [transcript.read_record(node)["type"] for node in transcript.nodes] == [
         "user",
@@ -102,9 +112,9 @@ def test_a_node_reads_its_record_again(tmp_path: Path) -> None:
 
 def test_a_changed_file_raises_session_not_found(tmp_path: Path) -> None:
     """``read_record`` raises ``SessionNotFound`` if the file was changed or deleted."""
-    path = write_session(tmp_path, SESSION, TURNS)
+    path = write_session(tmp_path, SESSION, RECORDS_OF_TWO_TURNS)
     transcript = scan_transcript(path)
-    write_session(tmp_path, SESSION, TURNS[1:])
+    write_session(tmp_path, SESSION, RECORDS_OF_TWO_TURNS[1:])
     with pytest.raises(SessionNotFound, match="changed"):
         transcript.read_record(transcript.nodes[0])
     os.unlink(path)
@@ -126,13 +136,13 @@ def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
         scan_transcript(path)
 
 
-def test_records_without_links_are_counted(tmp_path: Path) -> None:
+def test_metadata_records_and_answers_are_counted(tmp_path: Path) -> None:
     """Metadata records are counted by type, and answers are counted by model."""
     synthetic = assistant("x", uuid="s", parent="r3", ts=9, model="<synthetic>", tokens=50)
     path = write_session(
         tmp_path,
         SESSION,
-        [*TURNS, synthetic, custom_title("t"), last_prompt("r3"), last_prompt("s")],
+        [*RECORDS_OF_TWO_TURNS, synthetic, custom_title("t"), last_prompt("r3"), last_prompt("s")],
     )
     transcript = scan_transcript(path)
     assert transcript.metadata_counts == {"custom-title": 1, "last-prompt": 2}
@@ -188,25 +198,25 @@ def test_a_shorter_chain_has_its_own_turns_and_calls(tmp_path: Path) -> None:
     assert (len(transcript.turns), transcript.call_results["c1"][1] is None) == (2, False)
 
 
-@pytest.mark.parametrize("enabled", [True, False])
-def test_a_scan_restores_the_garbage_collector(tmp_path: Path, enabled: bool) -> None:
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_a_scan_restores_the_garbage_collector(tmp_path: Path, was_enabled: bool) -> None:
     """After a scan, even after a failed one, the garbage collector is in its former state."""
     path = write_session(tmp_path, SESSION, [CODEX_RECORD])
     was = gc.isenabled()
-    (gc.enable if enabled else gc.disable)()
+    (gc.enable if was_enabled else gc.disable)()
     try:
         with pytest.raises(NotATranscript):
             scan_transcript(path)
-        assert gc.isenabled() is enabled
+        assert gc.isenabled() is was_enabled
     finally:
         (gc.enable if was else gc.disable)()
 
 
 def test_a_limited_scan_reads_the_end(tmp_path: Path) -> None:
     """A scan with a limit reads only complete lines at the end of the file."""
-    path = write_session(tmp_path, SESSION, TURNS)
+    path = write_session(tmp_path, SESSION, RECORDS_OF_TWO_TURNS)
     size = os.path.getsize(path)
-    last = len(line(TURNS[-1])) + 1
+    last = len(line(RECORDS_OF_TWO_TURNS[-1])) + 1
     assert [node.uuid for node in scan_transcript(path, last).nodes] == ["r3"]
     assert scan_transcript(path, last - 1).nodes == []
     assert (

@@ -66,14 +66,14 @@ def test_invalid_turn_ranges_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "count", "there"),
+    ("text", "count", "expected_remedy"),
     [
         ("6", 5, "It has turns 1 to 5."),
         ("last", 0, "It has no turns; --turns 0 shows its records."),
     ],
 )
-def test_missing_turns_are_reported(text: str, count: int, there: str) -> None:
-    """A turn that does not exist raises ``UsageError``, which states the existing turns."""
+def test_missing_turns_are_reported(text: str, count: int, expected_remedy: str) -> None:
+    """A turn that does not exist raises ``UsageError``. The error's remedy says which turns exist."""
     with pytest.raises(UsageError) as caught:
         parse_turns(text).list_turn_numbers(count)
-    assert caught.value.remedy == there
+    assert caught.value.remedy == expected_remedy

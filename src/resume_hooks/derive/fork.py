@@ -185,7 +185,7 @@ def plan_fork(
                 ),
             ],
             edit_line=_ForkLineEdit(child.parent.session_id, relocation),
-            allowed_thinking_digests=frozenset(parent.child_observer.thinking_digests),
+            allowed_thinking_hashes=frozenset(parent.child_observer.thinking_hashes),
         ),
         sizes=Sizes(tokens_before, tokens_after),
         remarks=(

@@ -214,7 +214,7 @@ def make_opening(
     size = ChildSize(
         sizes.tokens_after,
         tokens.CHARACTERS_PER_TOKEN,
-        tokens.large_window(parent.file, tokens_before),
+        tokens.find_large_window(parent.file, tokens_before),
     )
     opening_tokens = contents.opening_tokens if contents.digest else 0
     head = child.make_first_line(

@@ -42,7 +42,7 @@ from resume_hooks.storage.backups import backup_time
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.calibration import (
     MIN_GROWTH_TOKENS,
-    PLAUSIBLE_RATIO_RANGE,
+    PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE,
     TokenScale,
 )
 from resume_hooks.transcripts.chain import build_chain_to
@@ -326,7 +326,7 @@ class Restoration(NamedTuple):
     edit: Edit
     added_characters: int
     added_tokens: float
-    thinking_digests: frozenset[int]
+    thinking_hashes: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,7 +407,7 @@ def plan_untrim(
     thoughts = set()
     for piece in trimmed_session.pieces.pieces:
         if piece.kind == THINKING_PIECE:
-            thoughts.add(piece.digest)
+            thoughts.add(piece.content_hash)
     edits: dict[int, Edit] = {}
     for restoration in restorations:
         edits[restoration.node.line_number] = restoration.edit
@@ -421,7 +421,7 @@ def plan_untrim(
     size = ChildSize(
         context_after.tokens,
         round(_estimate_characters_per_token(trimmed_session, context_after), 2),
-        tokens.large_window(session.file, context_before.tokens),
+        tokens.find_large_window(session.file, context_before.tokens),
     )
     body = plan_chain_rewrite(
         child,
@@ -436,8 +436,8 @@ def plan_untrim(
             transcript, trimmed_session.write_observer, ends, child.session_id
         ),
         clears_token_counts=True,
-        allowed_thinking_digests=frozenset(
-            thoughts.union(*(restoration.thinking_digests for restoration in restorations))
+        allowed_thinking_hashes=frozenset(
+            thoughts.union(*(restoration.thinking_hashes for restoration in restorations))
         ),
     )
     original_digests = {}
@@ -593,7 +593,9 @@ def _measure_restoration(
         + sum(p.tokens for p in pieces.pieces if p.kind == MEDIA_PIECE)
         - media_tokens
     )
-    thoughts = frozenset(piece.digest for piece in pieces.pieces if piece.kind == THINKING_PIECE)
+    thoughts = frozenset(
+        piece.content_hash for piece in pieces.pieces if piece.kind == THINKING_PIECE
+    )
     return Restoration(node, original, edit, characters, token_difference, thoughts)
 
 
@@ -647,7 +649,7 @@ def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: Conte
     saved_tokens = recorded_size.original_tokens - recorded_size.tokens
     if saved_tokens < MIN_GROWTH_TOKENS or not recorded_size.saved_characters:
         return trimmed_session.scale.characters_per_token
-    lowest, highest = PLAUSIBLE_RATIO_RANGE
+    lowest, highest = PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE
     return min(max(recorded_size.saved_characters / saved_tokens, lowest), highest)
 
 

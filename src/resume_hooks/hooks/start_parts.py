@@ -20,7 +20,7 @@ from resume_hooks.hooks import hook_replies, hook_state
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
 from resume_hooks.transcripts.parted_text import (
-    MAX_TEXT_UNITS,
+    MAX_TEXT_UTF16_UNITS,
     MAX_UTF16_UNITS_PER_PART,
     split_into_parts,
 )
@@ -44,13 +44,13 @@ def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
     """Deliver a text in parts, and return the reply with the last part. Other hooks print the other parts.
 
     ``context`` is for the model, ``message`` for the user. If the context is longer than
-    ``MAX_TEXT_UNITS``, its middle is cut.
+    ``MAX_TEXT_UTF16_UNITS``, its middle is cut.
     """
     text = plain_text(context).strip()
     note = hook_state.read_note(_start_note_name(session_id))
     if not isinstance(note.get("pid"), int):
         return hook_replies.start_reply(remove_middle(text, MAX_UNITS_WITHOUT_PARTS), message)
-    text = remove_middle(text, MAX_TEXT_UNITS)
+    text = remove_middle(text, MAX_TEXT_UTF16_UNITS)
     *other_parts, last_part = split_into_parts(text)
     missing_numbers = _offer_parts(session_id, note["pid"], other_parts) if other_parts else []
     if missing_numbers and len(missing_numbers) == len(other_parts):

@@ -16,7 +16,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.positional_secrets import PRINT_COMMAND_EXPRESSION
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of_session
-from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
+from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END, HeadTail
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import (
     Record,
@@ -153,7 +153,9 @@ def make_redactor_for_ends(*session_ends: HeadTail, harmless_texts: Iterable[str
     redactor.exclude_names(harmless_texts)
     for ends in {ends.path: ends for ends in session_ends}.values():
         outputs = PrintedOutputs()
-        for part in dict.fromkeys((ends.head[:END_BYTES], ends.tail[-END_BYTES:])):
+        for part in dict.fromkeys(
+            (ends.head[:BYTES_PER_FILE_END], ends.tail[-BYTES_PER_FILE_END:])
+        ):
             for line in part.splitlines():
                 _learn_secrets_in_line(redactor, outputs, line)
     return redactor

@@ -49,7 +49,7 @@ from resume_hooks.sessions.session_files import (
     sort_newest_first,
 )
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
+from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END, HeadTail
 
 _NAME_FIELD_MARKERS = (b'-title"', b'"pr-link"', b'"tag"')
 """Every line that can contain a session's name contains one of these byte strings. They are rare in
@@ -286,12 +286,14 @@ def read_title_lines(session: SessionFile) -> bytes:
     except OSError:
         return b""  # The file was deleted after it was listed.
     try:
-        tail = read_bytes_at(descriptor, END_BYTES, max(0, session.size - END_BYTES))
+        tail = read_bytes_at(
+            descriptor, BYTES_PER_FILE_END, max(0, session.size - BYTES_PER_FILE_END)
+        )
         lines = _find_lines_containing(_NAME_FIELD_MARKERS, tail)
         is_cleared = _CLEARED_TITLE_PATTERN.search(lines)
         if is_cleared or not _CUSTOM_TITLE_PATTERN.search(lines):
-            if session.size > END_BYTES:
-                head = read_bytes_at(descriptor, END_BYTES, 0)
+            if session.size > BYTES_PER_FILE_END:
+                head = read_bytes_at(descriptor, BYTES_PER_FILE_END, 0)
             else:
                 head = tail
             lines += _find_lines_containing(_NAME_FIELD_MARKERS[:1], head)

@@ -18,8 +18,8 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tokens import (
-    USUAL_BASE_TOKENS,
     USUAL_CACHED_TOKENS,
+    USUAL_FIRST_REQUEST_TOKENS,
     FirstRequest,
     read_first_request,
 )
@@ -28,19 +28,19 @@ from resume_hooks.transcripts.transcript import scan_transcript
 DEFAULT_CACHE_SECONDS = 300  # Default lifetime of the cache in seconds. Each read extends it.
 LONG_CACHE_SECONDS = 3_600  # Lifetime in seconds of a cache that was requested for one hour.
 # Since version 2.1.329, the client records with each answer which cache lifetime it requested.
-CACHE_SECONDS_BY_LIFETIME = {
+CACHE_SECONDS_BY_REQUESTED_LIFETIME = {
     "5m": DEFAULT_CACHE_SECONDS,
     "1h": LONG_CACHE_SECONDS,
 }
 # Maximum number of recent turns from which the medians of a typical turn are computed.
-MAX_TYPICAL_TURNS = 12
+MAX_TURNS_FOR_MEDIANS = 12
 
 
 class RecentRequests(NamedTuple):
     """The requests at the end of a session.
 
-    ``last_time_ms`` is the time of the last answer, and ``model`` is the model that gave it.
-    ``last_time_ms`` is None if no answer has a token count. ``cache_seconds`` is the lifetime of the
+    ``last_answer_time_ms`` is the time of the last answer, and ``model`` is the model that gave it.
+    ``last_answer_time_ms`` is None if no answer has a token count. ``cache_seconds`` is the lifetime of the
     API's cache, or 0 if the API keeps no cache. ``cached_tokens`` is the number of tokens in the
     cache while it is warm.
 
@@ -49,7 +49,7 @@ class RecentRequests(NamedTuple):
     turns, or 0 if it is unknown.
     """
 
-    last_time_ms: int | None
+    last_answer_time_ms: int | None
     cache_seconds: int
     cached_tokens: int
     requests_per_turn: int
@@ -59,9 +59,9 @@ class RecentRequests(NamedTuple):
 
     def seconds_since(self, now_ms: int) -> int | None:
         """Return the number of seconds since the last request, or None if no request was counted."""
-        if self.last_time_ms is None:
+        if self.last_answer_time_ms is None:
             return None
-        return max(0, (now_ms - self.last_time_ms) // 1_000)
+        return max(0, (now_ms - self.last_answer_time_ms) // 1_000)
 
     def is_warm(self, now_ms: int) -> bool:
         """Check whether the API's cache still contains the last request."""
@@ -108,7 +108,7 @@ def read_session_base(ends: HeadTail, where: Where) -> FirstRequest:
             if path is None or path in seen_paths:
                 break
             ends = HeadTail(path)
-    return FirstRequest(USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS)
+    return FirstRequest(USUAL_FIRST_REQUEST_TOKENS, USUAL_CACHED_TOKENS)
 
 
 class _TurnRequests:
@@ -118,9 +118,9 @@ class _TurnRequests:
     the sizes of the context before and after the turn, or 0 if they are unknown.
     """
 
-    def __init__(self, before: int) -> None:
+    def __init__(self, tokens_before: int) -> None:
         self.answers: set[str] = set()
-        self.tokens_before = before
+        self.tokens_before = tokens_before
         self.tokens_after = 0
 
     @property
@@ -177,16 +177,16 @@ class _RequestObserver:
             turns = turns[1:]
         last_ms, cached_tokens = self.last
         growths = []
-        for turn in turns[-MAX_TYPICAL_TURNS:]:
+        for turn in turns[-MAX_TURNS_FOR_MEDIANS:]:
             if turn.growth_tokens:
                 growths.append(turn.growth_tokens)
         default_lifetime = DEFAULT_CACHE_SECONDS if not self.counted else 0
         return RecentRequests(
-            last_time_ms=last_ms,
+            last_answer_time_ms=last_ms,
             cache_seconds=default_lifetime if self.lifetime is None else self.lifetime,
             cached_tokens=cached_tokens,
             requests_per_turn=max(
-                1, _compute_median([len(turn.answers) for turn in turns[-MAX_TYPICAL_TURNS:]])
+                1, _compute_median([len(turn.answers) for turn in turns[-MAX_TURNS_FOR_MEDIANS:]])
             ),
             tokens_per_turn=_compute_median(growths),
             turn_count=len(growths),
@@ -199,7 +199,7 @@ def _find_cache_lifetime(record: Record) -> int | None:
 
     Return None if the record does not show the lifetime.
     """
-    requested_lifetime = CACHE_SECONDS_BY_LIFETIME.get(
+    requested_lifetime = CACHE_SECONDS_BY_REQUESTED_LIFETIME.get(
         records.get_string(record, "promptCacheRequested")
     )
     if requested_lifetime is not None:

@@ -25,7 +25,7 @@ from resume_hooks.transcripts.trimmable_pieces import (
     PieceCollector,
 )
 
-PLAUSIBLE_RATIO_RANGE = (
+PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE = (
     1.2,
     8.0,
     # Plausible range for a text's number of characters per token. If a number is outside the range,
@@ -147,7 +147,9 @@ def _compute_ratio_of_gaps(gaps: Sequence[_RequestGap], default_ratio: float) ->
             characters += gap.text_characters
             growth += gap.growth_tokens - gap.media_tokens
     ratio = characters / growth if growth > MIN_GROWTH_TOKENS else default_ratio
-    return min(max(ratio, PLAUSIBLE_RATIO_RANGE[0]), PLAUSIBLE_RATIO_RANGE[1])
+    return min(
+        max(ratio, PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE[0]), PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE[1]
+    )
 
 
 class _TokensPerCharacter(NamedTuple):
@@ -157,13 +159,15 @@ class _TokensPerCharacter(NamedTuple):
     thinking: float
 
 
-def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
+def _divide_growth(gap: _RequestGap, characters_per_token: float) -> _TokensPerCharacter:
     """Divide the growth of a gap into the tokens of its text and the tokens of its thinking.
 
     The text gets as many tokens as its length suggests, and the thinking gets the remaining tokens
     up to a maximum. Any tokens beyond this maximum go to the text too.
     """
-    max_thinking_tokens = gap.growth_tokens - gap.media_tokens - gap.text_characters / ratio
+    max_thinking_tokens = (
+        gap.growth_tokens - gap.media_tokens - gap.text_characters / characters_per_token
+    )
     thinking_tokens = min(
         max(0.0, max_thinking_tokens), gap.thinking_characters / MIN_CHARACTERS_PER_THOUGHT_TOKEN
     )
@@ -172,10 +176,13 @@ def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
     else:
         text_rate = 0.0
     is_plausible = (
-        text_rate > 0 and PLAUSIBLE_RATIO_RANGE[0] <= 1 / text_rate <= PLAUSIBLE_RATIO_RANGE[1]
+        text_rate > 0
+        and PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE[0]
+        <= 1 / text_rate
+        <= PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE[1]
     )
     return _TokensPerCharacter(
-        text_rate if is_plausible else 1 / ratio,
+        text_rate if is_plausible else 1 / characters_per_token,
         thinking_tokens / gap.thinking_characters if gap.thinking_characters else 0.0,
     )
 

@@ -200,7 +200,7 @@ def find_last_message(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None
     if not graph.has_inserted_messages or (checkpoint.is_explicit and checkpoint_node):
         chosen_node = _select_checkpoint(graph, checkpoint, checkpoint_node, last_node)
         if chosen_node is None and not graph.has_inserted_messages:
-            if checkpoint.has_hint:
+            if checkpoint.has_branch_hint:
                 chosen_node = last_node
             else:
                 chosen_node = _find_newest_descendant(graph, last_node, main_nodes)
@@ -221,7 +221,9 @@ def _select_checkpoint(
     """
     if checkpoint_node is None or checkpoint.is_explicit:
         return checkpoint_node
-    if _is_continuation(graph, last_node, checkpoint_node, checkpoint, allow_itself=True):
+    if _is_continuation(
+        graph, last_node, checkpoint_node, checkpoint, may_be_checkpoint_itself=True
+    ):
         return last_node
     return checkpoint_node
 
@@ -248,7 +250,7 @@ def _choose_leaf(
         is_leaf = checkpoint_node is not None and checkpoint_node.uuid in leaves
         if checkpoint_node is not None and is_leaf and not checkpoint.is_explicit:
             is_leaf = not _is_continuation(
-                graph, last_node, checkpoint_node, checkpoint, allow_itself=False
+                graph, last_node, checkpoint_node, checkpoint, may_be_checkpoint_itself=False
             )
         chosen_message = _find_nearest_message_ancestor(
             graph, checkpoint_node if checkpoint_node is not None and is_leaf else last_node
@@ -296,7 +298,7 @@ def _is_continuation(
     checkpoint_node: Node,
     checkpoint: Checkpoint,
     *,
-    allow_itself: bool,
+    may_be_checkpoint_itself: bool,
 ) -> bool:
     """Check whether the last record continues the conversation from the checkpoint.
 
@@ -304,7 +306,9 @@ def _is_continuation(
     of the answer to which the checkpoint's record belongs.
     """
     batch_call, answered_calls = (
-        (None, ()) if checkpoint.was_explicit else _find_parallel_batch(graph, checkpoint_node)
+        _ParallelBatch(None, ())
+        if checkpoint.was_explicit
+        else _find_parallel_batch(graph, checkpoint_node)
     )
     batch_message_id = (
         batch_call.message_id if batch_call is not None and batch_call.call_ids else ""
@@ -322,7 +326,7 @@ def _is_continuation(
     is_in_batch = False
     child: Node | None = None
     for node in iterate_ancestors(last_node, graph.find_parent):
-        if allow_itself and node is checkpoint_node:
+        if may_be_checkpoint_itself and node is checkpoint_node:
             return True
         if batch_message_id:
             if is_in_batch and node is batch_call:
@@ -343,14 +347,19 @@ def _is_continuation(
     return False
 
 
-def _find_parallel_batch(
-    graph: RecordGraph, checkpoint_node: Node
-) -> tuple[Node | None, tuple[str, ...]]:
-    """Return the call to which the checkpoint's record belongs, and the ids of the calls answered so far.
+class _ParallelBatch(NamedTuple):
+    """The call to which the checkpoint's record belongs, and the ids of the calls answered so far.
 
-    If the record neither contains a result nor follows one, return the record itself and no ids. If
-    it is a remark, return None instead of the record.
+    If the record neither contains a result nor follows one, ``call_node`` is the record itself, and
+    there are no ids. If such a record is a remark, ``call_node`` is None.
     """
+
+    call_node: Node | None
+    answered_call_ids: tuple[str, ...]
+
+
+def _find_parallel_batch(graph: RecordGraph, checkpoint_node: Node) -> _ParallelBatch:
+    """Find the parallel calls to which the checkpoint's record belongs."""
     node = next(
         (
             ancestor
@@ -360,8 +369,8 @@ def _find_parallel_batch(
         None,
     )
     if node is not None and node.answered_call_ids:
-        return graph.find_parent(node), node.answered_call_ids
-    return (node if node is checkpoint_node else None), ()
+        return _ParallelBatch(graph.find_parent(node), node.answered_call_ids)
+    return _ParallelBatch(node if node is checkpoint_node else None, ())
 
 
 def _can_be_inside_answer(node: Node, message_id: str) -> bool:
@@ -607,7 +616,9 @@ class ParallelCallRestorer:
         missing_results = []
         for caller in answer_nodes:
             missing_results += [
-                node for node in self._list_unrestored_children(caller) if node.answered_call_ids
+                node
+                for node in self._list_children_not_yet_restored(caller)
+                if node.answered_call_ids
             ]
         results = self._mark_as_restored(missing_results)
         end = max(self._positions.get(node.uuid, -1) for node in answer_nodes) + 1
@@ -643,17 +654,17 @@ class ParallelCallRestorer:
         other sequence belongs to a different branch of the conversation.
         """
         remarks: list[Node] = []
-        for child in self._list_unrestored_children(node):
+        for child in self._list_children_not_yet_restored(node):
             consecutive_remarks: list[Node] = []
             queue = [child]
             while len(queue) == 1 and queue[0].is_remark and queue[0] not in consecutive_remarks:
                 consecutive_remarks.append(queue[0])
-                queue = self._list_unrestored_children(queue[0])
+                queue = self._list_children_not_yet_restored(queue[0])
             if consecutive_remarks and not queue:
                 remarks += self._mark_as_restored(consecutive_remarks)
         return remarks
 
-    def _list_unrestored_children(self, node: Node) -> list[Node]:
+    def _list_children_not_yet_restored(self, node: Node) -> list[Node]:
         return [
             child
             for child in self._children.get(node.uuid, ())

@@ -13,7 +13,7 @@ _OPENING_TAG_PATTERN = (
     r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)"
     r"\b[^<>]*>"
 )
-_PASTE_TAG = "pasted_content"
+_PASTE_TAG_NAME = "pasted_content"
 # After this number of tags that are never closed, the remaining text is treated as the user's own.
 _MAX_UNCLOSED_TAGS = 20
 
@@ -33,7 +33,7 @@ def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:
         end = text.find(closing_tag, tag.end())
         if end >= 0:
             parts.append(text[position : tag.start()])
-            if tag[1] == _PASTE_TAG:
+            if tag[1] == _PASTE_TAG_NAME:
                 parts.append(replace_paste(text[tag.end() : end]))
             position = end + len(closing_tag)
         else:

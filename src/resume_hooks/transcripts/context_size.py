@@ -21,26 +21,26 @@ from resume_hooks.transcripts.tokens import (
     ESTIMATED,
     MAX_ESTIMATED_FRACTION,
     MEASURED,
-    USUAL_BASE_TOKENS,
+    USUAL_FIRST_REQUEST_TOKENS,
     ContextSize,
     StatedSize,
+    count_and_estimate_tokens,
     find_last_counted,
     read_first_request,
     read_stated_size,
     stated_window,
     tokens_after_trim,
-    tokens_of_chain,
 )
 from resume_hooks.transcripts.transcript import (
-    build_certain_chain,
+    build_chain_if_tail_suffices,
     has_complete_beginning,
     is_after_boundary,
+    is_tail_enough_to_find_branch,
     scan_transcript,
-    selects_same_branch,
 )
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
-MUCH_LATER_CONTENT_REASON = "much content follows the last counted answer"
+MUCH_CONTENT_SINCE_COUNT_REASON = "much content follows the last counted answer"
 OUTPUTS_CLEARED_REASON = "tool outputs that Claude Code cleared are sent again"
 THINKING_UNCOUNTED_REASON = "thinking that is missing from the last count may be sent again"
 MISSING_BEGINNING_REASON = (
@@ -64,7 +64,7 @@ _UUID_FIELD_PATTERN = re.compile(rb'"uuid":"([^"]+)"')
 
 # If the first count exceeds the usual size of a first request by this factor, the start of the file
 # is missing.
-MIN_MISSING_START_RATIO = 1.5
+MISSING_START_SIZE_FACTOR = 1.5
 
 
 def measure_chain(
@@ -82,7 +82,7 @@ def measure_chain(
     else:
         scale = calibrate_tokens(chain, pieces, default_ratio)
     window = window or stated_window(stated_size)
-    counted_tokens, later_tokens = tokens_of_chain(chain, scale.characters_per_token)
+    counted_tokens, later_tokens = count_and_estimate_tokens(chain, scale.characters_per_token)
     if not counted_tokens:
         return _measure_without_count(file, chain, stated_size, window), scale
     added_tokens = later_tokens + scale.uncounted_tokens
@@ -98,7 +98,7 @@ def measure_chain(
     elif scale.dropped_thinking_tokens > MAX_ESTIMATED_FRACTION * count:
         kind, reason = ESTIMATED, THINKING_UNCOUNTED_REASON
     elif added_tokens > MAX_ESTIMATED_FRACTION * count:
-        kind, reason = ADDED, MUCH_LATER_CONTENT_REASON
+        kind, reason = ADDED, MUCH_CONTENT_SINCE_COUNT_REASON
     return ContextSize.from_count(count, window, kind, reason, added_tokens), scale
 
 
@@ -116,8 +116,8 @@ def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
         tail = scan_transcript(file, tail_bytes)
         if tail.is_whole:
             return measure_chain(file, tail.chain, window=window)[0]
-        if selects_same_branch(tail):
-            chain = build_certain_chain(tail)
+        if is_tail_enough_to_find_branch(tail):
+            chain = build_chain_if_tail_suffices(tail)
             if has_complete_beginning(chain, tail) or (
                 find_last_counted(chain) and is_after_boundary(chain, tail)
             ):
@@ -144,7 +144,11 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
             is_much = added_tokens > MAX_ESTIMATED_FRACTION * (count + added_tokens)
             if is_much:
                 return ContextSize.from_count(
-                    count + added_tokens, window, ADDED, MUCH_LATER_CONTENT_REASON, added_tokens
+                    count + added_tokens,
+                    window,
+                    ADDED,
+                    MUCH_CONTENT_SINCE_COUNT_REASON,
+                    added_tokens,
                 )
             return ContextSize.from_count(count + added_tokens, window, added_tokens=added_tokens)
         if records.get_kind(record) in records.MESSAGE_KINDS:
@@ -200,14 +204,14 @@ def _measure_without_count(
     """
     count = stated_size.tokens if stated_size else 0
     reason = NOT_COUNTED_SINCE_CREATION_REASON if count else NEVER_COUNTED_REASON
-    message_tokens = tokens_of_chain(chain)[1]
+    message_tokens = count_and_estimate_tokens(chain)[1]
     if chain and chain[0].is_boundary:
         ends = HeadTail(file)
         if not count or (chain[0].time_ms or 0) > (clock.to_milliseconds(ends.derived_at) or 0):
             first_request_size = read_first_request(ends)
             tokens_after_trim = _find_tokens_after_last_trim(ends)
             count = tokens_after_trim or message_tokens + (
-                first_request_size.tokens if first_request_size else USUAL_BASE_TOKENS
+                first_request_size.tokens if first_request_size else USUAL_FIRST_REQUEST_TOKENS
             )
             reason = (
                 NOT_COUNTED_SINCE_TRIM_REASON
@@ -233,8 +237,8 @@ def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:
     else:
         return 0
     first_request_size = read_first_request(HeadTail(file))
-    base_tokens = first_request_size.tokens if first_request_size else USUAL_BASE_TOKENS
-    if tokens_before > MIN_MISSING_START_RATIO * base_tokens:
+    base_tokens = first_request_size.tokens if first_request_size else USUAL_FIRST_REQUEST_TOKENS
+    if tokens_before > MISSING_START_SIZE_FACTOR * base_tokens:
         return tokens_before - base_tokens
     return 0
 

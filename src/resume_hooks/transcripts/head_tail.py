@@ -36,18 +36,18 @@ from resume_hooks.transcripts.metadata_records import (
     SUMMARY,
     TAG,
     VALUE_FIELDS_BY_KIND,
-    detect_start_kind,
+    detect_start_after_clear,
 )
 
 # Number of bytes to read at each end of a file. Clients read the same number of bytes for their
 # lists of sessions.
-END_BYTES = 65_536
+BYTES_PER_FILE_END = 65_536
 # If the 64 KB at an end of a file contain no prompt or no answer, this number of bytes is read at
 # that end instead.
-WIDE_END_BYTES = 1024 * 1024
+EXTENDED_BYTES_PER_FILE_END = 1024 * 1024
 # Clients record this instead of a branch if a folder is in no repository, or if the repository has
 # no current branch.
-NO_BRANCH = "HEAD"
+MISSING_BRANCH_MARKER = "HEAD"
 MAX_TITLE_CHARACTERS = 80
 # A file's modification time may be this number of seconds earlier than the times recorded in it.
 _TIME_RESOLUTION_SECONDS = 2
@@ -73,17 +73,17 @@ class HeadTail:
         self.file = file
         with open_transcript(file) as stream:
             status = os.fstat(stream.fileno())
-            self.head = stream.read(END_BYTES)
+            self.head = stream.read(BYTES_PER_FILE_END)
             if (
-                len(self.head) == END_BYTES
+                len(self.head) == BYTES_PER_FILE_END
                 and _CHILD_FIRST_LINE_KEY in self.head.partition(b"\n")[0]
             ):
                 # The opening of a child may be longer than 64 KB.
-                self.head += stream.readline(WIDE_END_BYTES)
-            start = max(0, status.st_size - END_BYTES - 1)
+                self.head += stream.readline(EXTENDED_BYTES_PER_FILE_END)
+            start = max(0, status.st_size - BYTES_PER_FILE_END - 1)
             stream.seek(start)
-            if len(self.head) >= END_BYTES:
-                tail = stream.read(END_BYTES + 1)
+            if len(self.head) >= BYTES_PER_FILE_END:
+                tail = stream.read(BYTES_PER_FILE_END + 1)
             else:
                 tail = b""
             if len(self.head) >= status.st_size:
@@ -91,9 +91,9 @@ class HeadTail:
             # Client 2.1.330 writes 67 KB after the first answer that follows a start or a
             # compaction, so the answer may be before the tail.
             if tail and start and b'"type":"assistant"' not in tail.partition(b"\n")[2]:
-                start = max(0, status.st_size - WIDE_END_BYTES - 1)
+                start = max(0, status.st_size - EXTENDED_BYTES_PER_FILE_END - 1)
                 stream.seek(start)
-                tail = stream.read(WIDE_END_BYTES + 1)
+                tail = stream.read(EXTENDED_BYTES_PER_FILE_END + 1)
         self.mtime: float = status.st_mtime
         self.size: int = status.st_size
         """The size of the file in bytes when it was read. A client may have written more since
@@ -109,7 +109,7 @@ class HeadTail:
     @cached_property
     def first_records(self) -> list[records.Record]:
         """The head's complete records, in the order of the file."""
-        return list(_parse_region(self.head, keep_last=self.is_whole_file))
+        return list(_parse_region(self.head, keep_last_line=self.is_whole_file))
 
     def _iterate_head_records(self, field: str = "") -> Iterator[records.Record]:
         """Yield the records of the head, or none if the text of the head does not contain ``field``.
@@ -120,7 +120,7 @@ class HeadTail:
             return iter(())
         if "first_records" in vars(self):
             return iter(self.first_records)
-        return _parse_region(self.head, keep_last=self.is_whole_file)
+        return _parse_region(self.head, keep_last_line=self.is_whole_file)
 
     @property
     def lacks_beginning(self) -> bool:
@@ -140,7 +140,7 @@ class HeadTail:
         """The tail's complete records, in the order of the file."""
         if self.is_whole_file:
             return self.first_records
-        return list(_parse_region(self._tail_lines, keep_last=True))
+        return list(_parse_region(self._tail_lines, keep_last_line=True))
 
     @property
     def _tail_lines(self) -> bytes:
@@ -189,7 +189,7 @@ class HeadTail:
             or "(no prompt yet)"
         )
         if self.is_title_carried_over:
-            kind_suffix = f" · {detect_start_kind(self.head)}"
+            kind_suffix = f" · {detect_start_after_clear(self.head)}"
         else:
             kind_suffix = ""
         return (
@@ -210,11 +210,11 @@ class HeadTail:
         is_carried_title = records.get_kind(first_record) == CUSTOM_TITLE and records.get_string(
             first_record, VALUE_FIELDS_BY_KIND[CUSTOM_TITLE]
         )
-        return is_carried_title == self.custom_title and bool(detect_start_kind(self.head))
+        return is_carried_title == self.custom_title and bool(detect_start_after_clear(self.head))
 
     @property
     def _handoff_title(self) -> str:
-        if detect_start_kind(self.head) != "handoff":
+        if detect_start_after_clear(self.head) != "handoff":
             return ""
         title_row = re.compile(
             rf"^\d+\. (.+) · {re.escape(session_id_from_path(self.path) or '')} · ", re.MULTILINE
@@ -246,8 +246,8 @@ class HeadTail:
         """The complete records of the first megabyte. Lines may be longer than the head."""
         try:
             with open_transcript(self.file) as stream:
-                region = stream.read(WIDE_END_BYTES)
-                return _parse_region(region, keep_last=not stream.read(1))
+                region = stream.read(EXTENDED_BYTES_PER_FILE_END)
+                return _parse_region(region, keep_last_line=not stream.read(1))
         except SessionNotFound:
             return iter(())  # The file was deleted after its head was read.
 
@@ -281,7 +281,7 @@ class HeadTail:
         middle_bytes = self.size - len(self.head)
         if middle_bytes > len(self.tail):
             return None
-        return list(_parse_region(self.head + self.tail[-middle_bytes:], keep_last=True))
+        return list(_parse_region(self.head + self.tail[-middle_bytes:], keep_last_line=True))
 
     @property
     def created_at(self) -> str:
@@ -343,13 +343,13 @@ class HeadTail:
     @property
     def branch(self) -> str:
         """The last git branch that was recorded, or ``""`` if none was recorded."""
-        return "" if self.recorded_branch == NO_BRANCH else self.recorded_branch
+        return "" if self.recorded_branch == MISSING_BRANCH_MARKER else self.recorded_branch
 
     @property
     def recorded_branch(self) -> str:
         """The last git branch exactly as the client recorded it.
 
-        Without a repository or a current branch, clients record ``NO_BRANCH``. Older clients record
+        Without a repository or a current branch, clients record ``MISSING_BRANCH_MARKER``. Older clients record
         ``""``.
         """
         return self._find_last_field("gitBranch")
@@ -552,9 +552,9 @@ class HeadTail:
         The tail is searched first, then the head.
         """
         marker = f'"{kind}"'.encode()
-        candidates = _find_last_records(self.head, marker, keep_last=self.is_whole_file)
+        candidates = _find_last_records(self.head, marker, keep_last_line=self.is_whole_file)
         if not self.is_whole_file:
-            tail_candidates = _find_last_records(self._tail_lines, marker, keep_last=True)
+            tail_candidates = _find_last_records(self._tail_lines, marker, keep_last_line=True)
             candidates = chain(tail_candidates, candidates)
         for record in candidates:
             if records.get_kind(record) == kind:
@@ -584,8 +584,8 @@ class HeadTail:
     def _read_raw_field(self, field: str) -> str:
         """Return the value of a field in the first line of the head, or ``""``.
 
-        The line may be longer than the head and cannot be parsed then, so the text is searched for
-        the field.
+        If the line is longer than the head, it cannot be parsed. Therefore the text of the line is
+        searched for the field.
         """
         start = self.head.find(f'"{field}":"'.encode())
         if start < 0:
@@ -621,11 +621,11 @@ def _find_first_chain_record(early_records: Iterable[records.Record]) -> records
     return None
 
 
-def _parse_region(region: bytes, *, keep_last: bool) -> Iterator[records.Record]:
+def _parse_region(region: bytes, *, keep_last_line: bool) -> Iterator[records.Record]:
     start, end = len(BOM) * region.startswith(BOM), 0
     while end >= 0:
         end = region.find(b"\n", start)
-        if (end >= 0 or keep_last) and (
+        if (end >= 0 or keep_last_line) and (
             record := records.parse_record(region[start : end if end >= 0 else None])
         ) is not None:
             yield record
@@ -633,14 +633,14 @@ def _parse_region(region: bytes, *, keep_last: bool) -> Iterator[records.Record]
 
 
 def _find_last_records(
-    region: bytes, marker: bytes, *, keep_last: bool
+    region: bytes, marker: bytes, *, keep_last_line: bool
 ) -> Iterator[records.Record]:
     """Yield the records whose lines contain ``marker``, the last one first.
 
-    Other lines are not parsed. A last line without a line ending is read only if ``keep_last`` is
+    Other lines are not parsed. A last line without a line ending is read only if ``keep_last_line`` is
     true.
     """
-    if keep_last:
+    if keep_last_line:
         end = len(region)
     else:
         end = region.rfind(b"\n") + 1

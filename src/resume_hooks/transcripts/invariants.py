@@ -110,12 +110,12 @@ def _is_single_tree(nodes: list[Node]) -> bool:
 class ChildObserver:
     """An observer that collects the tool calls and the thinking of a child.
 
-    ``thinking_digests`` contains digests of the thinking, to be compared with those of the parent.
+    ``thinking_hashes`` contains hashes of the thinking, to be compared with those of the parent.
     """
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
-        self.thinking_digests: set[int] = set()
+        self.thinking_hashes: set[int] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         """Collect the calls and the thinking of one record."""
@@ -124,10 +124,10 @@ class ChildObserver:
         self.calls.update(node.call_ids)
         for block in records.list_blocks(record):
             if block.get("type") == records.THINKING:
-                self.thinking_digests.add(hash_thinking_block(block))
+                self.thinking_hashes.add(hash_thinking_block(block))
 
     def run_checks(
-        self, planned_chain: LinearChain, parent_thinking_digests: AbstractSet[int]
+        self, planned_chain: LinearChain, parent_thinking_hashes: AbstractSet[int]
     ) -> list[Check]:
         """Check that the child has the planned chain's tool calls, and no thinking that the parent lacks."""
         calls: Counter[str] = Counter()
@@ -139,7 +139,7 @@ class ChildObserver:
         return [
             Check("no tool call was lost or added", self.calls == calls),
             Check(
-                "thinking is unchanged or removed", self.thinking_digests <= parent_thinking_digests
+                "thinking is unchanged or removed", self.thinking_hashes <= parent_thinking_hashes
             ),
         ]
 

@@ -183,7 +183,9 @@ def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
         yield Line(-1, 0, b"".join(later_lines[::-1]))
 
 
-def find_last_line_with(stream: BinaryIO, needle: bytes, end: int, start_limit: int = 0) -> int:
+def find_offset_of_last_line_with(
+    stream: BinaryIO, needle: bytes, end: int, start_limit: int = 0
+) -> int:
     """Return the offset of the last line with ``needle`` between ``start_limit`` and ``end``, or -1."""
     next_beginning = b""
     while end > start_limit:
@@ -222,13 +224,13 @@ class LineNumbers:
 
     def count_lines(self, stream: BinaryIO) -> int:
         """Return the number of lines. A last line without a line ending is counted too."""
-        self._count_lines(stream, self._size)
+        self._extend_line_count(stream, self._size)
         has_unended_line = self._size > 0 and read_exactly(stream, self._size - 1, 1) != b"\n"
         return self._line_feeds_before_steps[-1] + has_unended_line
 
     def find_line_number(self, stream: BinaryIO, offset: int) -> int:
         """Return the number of the line at ``offset``, counted from 0."""
-        self._count_lines(stream, offset)
+        self._extend_line_count(stream, offset)
         step, rest_bytes = divmod(offset, LINE_COUNT_STEP_BYTES)
         rest = read_exactly(stream, offset - rest_bytes, rest_bytes)
         return self._line_feeds_before_steps[step] + _count_line_feeds(rest)
@@ -240,7 +242,7 @@ class LineNumbers:
                 return 0
             return -1
         while self._line_feeds_before_steps[-1] < number and self._counted_bytes < self._size:
-            self._count_lines(stream, self._counted_bytes + SEARCH_CHUNK_BYTES)
+            self._extend_line_count(stream, self._counted_bytes + SEARCH_CHUNK_BYTES)
         if self._line_feeds_before_steps[-1] < number:
             return -1
         step = bisect_left(self._line_feeds_before_steps, number) - 1
@@ -261,7 +263,7 @@ class LineNumbers:
     def _counted_bytes(self) -> int:
         return min((len(self._line_feeds_before_steps) - 1) * LINE_COUNT_STEP_BYTES, self._size)
 
-    def _count_lines(self, stream: BinaryIO, end: int) -> None:
+    def _extend_line_count(self, stream: BinaryIO, end: int) -> None:
         while self._counted_bytes < min(end, self._size):
             chunk = read_exactly(
                 stream,

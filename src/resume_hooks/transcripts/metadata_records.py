@@ -29,9 +29,10 @@ SNAPSHOT_KINDS = frozenset({FILE_SNAPSHOT, FILE_DELTA})
 # resumed session sends the same bytes as before, so the API's cache stays valid.
 SHORTENED_RESULTS_KIND = "content-replacement"
 
+# Records of this kind are our own. They store a digest.
 DIGEST_KIND = "resume-hooks-digest"
+# Every digest starts with this text.
 DIGEST_BEGINNING = "digest of what was done before"
-"""The kind of record in which we store a digest, and the text with which every digest starts."""
 
 IMPORT_FIELD = "import_metadata"
 """The field in the first line of an imported session. That line contains no other field."""
@@ -72,7 +73,7 @@ LATER_PART_BEGINNING = "More of what this session starts with"
 """
 
 
-def detect_start_kind(head: bytes) -> str:
+def detect_start_after_clear(head: bytes) -> str:
     """Return how a session started, according to the first bytes of its file.
 
     The result is ``handoff`` if ``/clear`` started the session after a handoff, ``clear`` if

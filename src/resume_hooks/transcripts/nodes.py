@@ -116,14 +116,14 @@ class Checkpoint:
     ``uuid`` is the uuid of this record, and is removed by a compaction. If ``is_explicit`` is true,
     the user rewound the conversation to this record, and no record has followed. ``was_explicit``
     remains true when records follow. If ``is_emptied`` is true, the user rewound the conversation to
-    its start. ``has_hint`` is true if the file has a ``last-prompt`` record.
+    its start. ``has_branch_hint`` is true if the file has a ``last-prompt`` record.
     """
 
     uuid: str = ""
     is_explicit: bool = False
     was_explicit: bool = False
     is_emptied: bool = False
-    has_hint: bool = False
+    has_branch_hint: bool = False
 
     def process_last_prompt(self, leaf_uuid: str | None, *, is_explicit: bool) -> None:
         """Process a ``last-prompt`` record, which names the record ``leaf_uuid``.
@@ -131,7 +131,7 @@ class Checkpoint:
         If ``leaf_uuid`` is None and ``is_explicit`` is true, the user rewound the conversation to its
         start.
         """
-        self.has_hint = True
+        self.has_branch_hint = True
         if leaf_uuid:
             is_same = leaf_uuid == self.uuid
             self.is_explicit = is_explicit or (self.is_explicit and is_same)

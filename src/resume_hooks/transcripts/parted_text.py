@@ -21,11 +21,11 @@ from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 MAX_UTF16_UNITS_PER_PART = 9_800
 MAX_PARTS = 4  # Number of hooks in hooks/hooks.json. Each hook delivers one part.
 # A text of at most this number of units always fits into ``MAX_PARTS`` parts.
-MAX_TEXT_UNITS = 38_500
+MAX_TEXT_UTF16_UNITS = 38_500
 # Maximum length of a part, not counting the line with its number.
-_MAX_PIECE_UNITS = MAX_UTF16_UNITS_PER_PART - 100
+_MAX_PIECE_UTF16_UNITS = MAX_UTF16_UNITS_PER_PART - 100
 # If a sentence ends within this number of units before the limit, a long line is cut there.
-_SENTENCE_SEARCH_UNITS = 100
+_SENTENCE_SEARCH_UTF16_UNITS = 100
 
 _ANY_ORDER_NOTE = "(the parts may stand in any order)"
 _FIRST_PART_NOTE = f"(Part 1 of {{}} of what this session starts with {_ANY_ORDER_NOTE})"
@@ -34,7 +34,7 @@ _ESCAPED_NUMBER_PLACEHOLDER = re.escape("{}")
 
 
 def split_into_parts(text: str) -> list[str]:
-    """Split a text of at most ``MAX_TEXT_UNITS`` units into numbered parts.
+    """Split a text of at most ``MAX_TEXT_UTF16_UNITS`` units into numbered parts.
 
     A text that fits into one part is returned unchanged. Parts end at the ends of lines. A line is
     cut only if it is longer than a part, or if there would be more than ``MAX_PARTS`` parts.
@@ -94,25 +94,27 @@ def _split_by_lines(text: str) -> list[str]:
             remaining_units -= utf16_length(line)
         else:
             pieces += _split_into_fewest_pieces(line)
-            remaining_units = _MAX_PIECE_UNITS - utf16_length(pieces[-1])
+            remaining_units = _MAX_PIECE_UTF16_UNITS - utf16_length(pieces[-1])
     return pieces
 
 
 def _split_into_fewest_pieces(text: str) -> list[str]:
     pieces = []
-    while utf16_length(text) > _MAX_PIECE_UNITS:
+    while utf16_length(text) > _MAX_PIECE_UTF16_UNITS:
         pieces.append(_cut_at_sentence(text))
         text = text[len(pieces[-1]) :]
     return [*pieces, text]
 
 
 def _cut_at_sentence(text: str) -> str:
-    """Return the first piece of a text, as long as the limit allows.
+    """Return the first piece of a text, with at most ``_MAX_PIECE_UTF16_UNITS`` units.
 
-    If a line, a sentence or a word ends near the limit, the piece ends at that point.
+    If a line, a sentence or a word ends near that length, the piece ends at that point.
     """
-    piece = cut_to_utf16_units(text, _MAX_PIECE_UNITS)
-    search_start = len(cut_to_utf16_units(text, _MAX_PIECE_UNITS - _SENTENCE_SEARCH_UNITS))
+    piece = cut_to_utf16_units(text, _MAX_PIECE_UTF16_UNITS)
+    search_start = len(
+        cut_to_utf16_units(text, _MAX_PIECE_UTF16_UNITS - _SENTENCE_SEARCH_UTF16_UNITS)
+    )
     for end in ("\n", ". ", " "):
         end_index = piece.rfind(end, search_start)
         if end_index >= 0:

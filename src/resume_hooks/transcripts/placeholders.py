@@ -41,7 +41,10 @@ MISSING_RESULT_TEXT = (
 
 
 class OriginalReference(NamedTuple):
-    """The session and the line of an original. ``line_number`` is counted from 0."""
+    """The record that contains the original of trimmed content: its session and its line.
+
+    ``line_number`` is counted from 0.
+    """
 
     session_id: str
     line_number: int
@@ -50,8 +53,9 @@ class OriginalReference(NamedTuple):
         """The short form of the reference, for example ``1a2b3c4d:56``.
 
         It contains only the first characters of the session's id, and so needs a fifth of the
-        tokens. A version 7 id starts with its creation time, and its first eight characters are the
-        same for all sessions created within a minute. For such ids, 13 characters are used.
+        tokens that the full id needs. A version 7 id starts with its creation time, and its first
+        eight characters are the same for all sessions created within a minute. For such ids, 13
+        characters are used.
         """
         return f"{self.session_id[: 13 if self.session_id[14:15] == '7' else 8]}:{self.line_number}"
 

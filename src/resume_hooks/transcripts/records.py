@@ -35,8 +35,8 @@ If token counts fall without such a record, the reason is different: the session
 another model or another client.
 """
 COMPACTION, API_ERROR = "compact_boundary", "api_error"  # Subtypes of system records.
-# Records with this subtype are our own. They hold the goal of a Codex session and its status, which
-# apply from the record on.
+# Records with this subtype are our own. They hold the goal of a Codex session and the goal's
+# status. Both apply from the record on.
 GOAL_SUBTYPE = "thread_goal"
 
 TEXT, CALL, RESULT, SERVER_CALL = "text", "tool_use", "tool_result", "server_tool_use"
@@ -79,7 +79,7 @@ The field occurs in transcripts that were converted from another agent's.
 """
 
 # The inputs of the client's tools that contain the path of a file.
-FILE_PATH_INPUTS = (
+FILE_PATH_INPUT_NAMES = (
     "file_path",
     "notebook_path",
 )
@@ -89,7 +89,7 @@ SYNTHETIC_MODEL = "<synthetic>"
 # The start of the result of a call that the user rejected. The user's own words follow.
 REJECTION_BEGINNING = "The user doesn't want to"
 
-_OTHER_TEXT_BEGINNINGS = (
+_NON_PROMPT_BEGINNINGS = (
     "<local-command-",
     "<command-name>",
     "[Request interrupted",
@@ -121,7 +121,7 @@ def parse_record(body: bytes) -> Record | None:
     character, so that every string can be written again. The standard parser also parses the first
     lines that a process reads.
     """
-    if _use_standard_parser(body):
+    if _should_use_standard_parser(body):
         try:
             return _parse_tolerantly(body)
         except RecursionError:  # orjson accepts deeper nesting than the standard parser.
@@ -154,7 +154,7 @@ class _ParserChoice:
         return self._remaining_bytes >= 0 and "orjson" not in sys.modules
 
 
-_use_standard_parser = _ParserChoice()
+_should_use_standard_parser = _ParserChoice()
 
 
 def _parse_record_with_fallback(body: bytes) -> Record | None:
@@ -340,7 +340,9 @@ def result_text(block: Record) -> str:
 
 def file_path_from_input(tool_input: Record) -> str:
     """Return the path of a file in the input of a call, or ``""``."""
-    return next((path for key in FILE_PATH_INPUTS if (path := get_string(tool_input, key))), "")
+    return next(
+        (path for key in FILE_PATH_INPUT_NAMES if (path := get_string(tool_input, key))), ""
+    )
 
 
 def is_error(block: Record) -> bool:
@@ -418,7 +420,7 @@ def is_prompt(record: Record) -> bool:
     if not message_blocks or any(block.get("type") == RESULT for block in message_blocks):
         return False
     words = join_text_blocks(record).lstrip()
-    return not words.startswith(_OTHER_TEXT_BEGINNINGS) or _is_plan_request(words)
+    return not words.startswith(_NON_PROMPT_BEGINNINGS) or _is_plan_request(words)
 
 
 def _is_plan_request(message_text: str) -> bool:

@@ -62,7 +62,7 @@ def add_result_text(record: Record) -> Record:
 
 
 def _is_empty_result(result_blocks: list[Record]) -> bool:
-    """Check whether there is exactly one result, and whether this result has no text."""
+    """Check whether the list contains exactly one result and this result has no text."""
     return len(result_blocks) == 1 and result_blocks[0].get("content") == ""
 
 

@@ -56,9 +56,9 @@ LARGE_WINDOW_TOKENS = 1_000_000
 CHARACTERS_PER_TOKEN = 4.0
 # Typical number of tokens in the first request of a session, not counting the prompt: the median of
 # 82 sessions. Most of them had 28,000 to 44,000 tokens.
-USUAL_BASE_TOKENS = 30_000
-# Of ``USUAL_BASE_TOKENS``, this number is already in the cache: the median of 47 sessions, which
-# had 16,000 to 25,000 cached tokens.
+USUAL_FIRST_REQUEST_TOKENS = 30_000
+# Of ``USUAL_FIRST_REQUEST_TOKENS``, this number is already in the cache: the median of 47 sessions,
+# which had 16,000 to 25,000 cached tokens.
 USUAL_CACHED_TOKENS = 18_000
 # The client reserves this number of tokens of the window for an answer. Its percentages refer to
 # the remaining tokens.
@@ -290,17 +290,18 @@ def find_last_counted(chain: Sequence[Node]) -> Node | None:
     )
 
 
-def tokens_of_chain(chain: list[Node], ratio: float = CHARACTERS_PER_TOKEN) -> tuple[int, int]:
+def count_and_estimate_tokens(
+    chain: list[Node], characters_per_token: float = CHARACTERS_PER_TOKEN
+) -> tuple[int, int]:
     """Return the token count of the last answer, and the estimated tokens of the content after it.
 
-    If no answer has a count, the first number is 0. ``ratio`` is the number of characters per
-    token.
+    If no answer has a count, the first number is 0.
     """
     last_answer = find_last_counted(chain)
     if last_answer is None:
-        return 0, round(sum(node.character_count for node in chain) / ratio)
+        return 0, round(sum(node.character_count for node in chain) / characters_per_token)
     later_characters = sum(node.character_count for node in chain[chain.index(last_answer) + 1 :])
-    return last_answer.context_tokens, round(later_characters / ratio)
+    return last_answer.context_tokens, round(later_characters / characters_per_token)
 
 
 def measure_characters_per_token(chain: list[Node]) -> float:
@@ -332,7 +333,7 @@ def default_window(tokens: int) -> int:
 
 
 def read_first_request(ends: HeadTail) -> FirstRequest | None:
-    """Return the size of a session's first request without its messages, or None.
+    """Return the tokens of a session's first request without the session's messages, or None.
 
     Attachments and instructions before the first prompt are counted, because a new session gets
     them too. Return None if the file lacks the start of the session, or if no request was counted.
@@ -342,17 +343,22 @@ def read_first_request(ends: HeadTail) -> FirstRequest | None:
     near_request = _find_first_request(ends.first_records)
     if near_request or ends.is_whole_file:
         if near_request:
-            return near_request[0]
+            return near_request.request
         return None
     far_request = _find_first_request(ends.early_records)
     # The size of messages is only estimated. If messages are the larger part of a request, the size
     # of the remaining part is too uncertain.
-    if far_request and far_request[1] <= far_request[0].tokens:
-        return far_request[0]
+    if far_request and far_request.message_tokens <= far_request.request.tokens:
+        return far_request.request
     return None
 
 
-def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, int] | None:
+class _FoundFirstRequest(NamedTuple):
+    request: FirstRequest
+    message_tokens: int
+
+
+def _find_first_request(early_records: Iterable[Record]) -> _FoundFirstRequest | None:
     """Return the size of the first request, and the estimated tokens of the messages before its answer.
 
     Return None if the first request was not counted.
@@ -373,7 +379,8 @@ def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, 
                 parse_positive_count(records.token_usage(record).get("cache_read_input_tokens"))
                 or USUAL_CACHED_TOKENS
             )
-            return FirstRequest(count, min(cached_tokens, count)), message_tokens
+            request = FirstRequest(count, min(cached_tokens, count))
+            return _FoundFirstRequest(request, message_tokens)
         if records.get_kind(record) == records.ASSISTANT and records.answering_model(record):
             # The answer is a copy without a count. The next count is therefore not that of the
             # first request.
@@ -413,7 +420,7 @@ def stated_window(stated: StatedSize | None) -> int:
     return 0
 
 
-def large_window(file: str | SharedFile, tokens: int) -> int:
+def find_large_window(file: str | SharedFile, tokens: int) -> int:
     """Return the large window that a session states or that ``tokens`` tokens need, or 0."""
     window = stated_window(read_stated_size(file)) or default_window(tokens)
     if window > DEFAULT_WINDOW_TOKENS:

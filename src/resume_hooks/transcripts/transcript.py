@@ -25,7 +25,7 @@ from resume_hooks.transcripts.lines import (
     Line,
     LineNumbers,
     SharedFile,
-    find_last_line_with,
+    find_offset_of_last_line_with,
     open_transcript,
     read_exactly,
     read_lines,
@@ -362,7 +362,9 @@ def scan_live_part(
     live_observers = observers()
     if start.offset:
         live_part = scan_transcript(file, observers=live_observers, start=start)
-        if selects_same_branch(live_part) and has_complete_beginning(live_part.chain, live_part):
+        if is_tail_enough_to_find_branch(live_part) and has_complete_beginning(
+            live_part.chain, live_part
+        ):
             return live_part, live_observers
         live_observers = observers()
     return scan_transcript(file, observers=live_observers), live_observers
@@ -405,7 +407,7 @@ def _find_live_offset(stream: BinaryIO, start_limit: int = 0) -> int:
             head = boundary.kept_segment.uuids[0]
         else:
             head = boundary.kept_segment.head_uuid
-        offset = find_last_line_with(
+        offset = find_offset_of_last_line_with(
             stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset, start_limit
         )
     return max(offset, 0)
@@ -418,7 +420,9 @@ def _find_last_compaction(stream: BinaryIO, size: int, start_limit: int) -> tupl
     """
     offset = size
     while (
-        offset := find_last_line_with(stream, _BOUNDARY_SUBTYPE_MARKER, offset, start_limit)
+        offset := find_offset_of_last_line_with(
+            stream, _BOUNDARY_SUBTYPE_MARKER, offset, start_limit
+        )
     ) >= 0:
         stream.seek(offset)
         line = Line(0, offset, stream.readline())
@@ -430,7 +434,7 @@ def _find_last_compaction(stream: BinaryIO, size: int, start_limit: int) -> tupl
     return None, -1
 
 
-def selects_same_branch(tail: Transcript) -> bool:
+def is_tail_enough_to_find_branch(tail: Transcript) -> bool:
     """Check whether the end of a file is enough to find the branch that the client would choose."""
     nodes_by_id = tail.nodes_by_uuid
     for node in tail.nodes:
@@ -444,7 +448,7 @@ def selects_same_branch(tail: Transcript) -> bool:
             checkpoint_node is not None
             and checkpoint_node.line_number > _find_last_boundary_line(tail)
         )
-    if tail.checkpoint.has_hint:
+    if tail.checkpoint.has_branch_hint:
         return True
     dated_nodes = [
         node for node in tail.nodes if not node.is_sidechain and node.time_ms is not None
@@ -456,7 +460,7 @@ def selects_same_branch(tail: Transcript) -> bool:
     return _find_last_boundary_line(tail) >= 0 or not _has_branch_hint(tail.file)
 
 
-def build_certain_chain(tail: Transcript) -> list[Node]:
+def build_chain_if_tail_suffices(tail: Transcript) -> list[Node]:
     """Return the part of the live chain that is in the end of the file.
 
     Return an empty list if the end of the file is not enough to determine the chain.
@@ -516,5 +520,8 @@ def _has_branch_hint(file: str | SharedFile) -> bool:
     """
     with open_transcript(file) as stream:
         return (
-            find_last_line_with(stream, _BRANCH_HINT_MARKER, os.fstat(stream.fileno()).st_size) >= 0
+            find_offset_of_last_line_with(
+                stream, _BRANCH_HINT_MARKER, os.fstat(stream.fileno()).st_size
+            )
+            >= 0
         )

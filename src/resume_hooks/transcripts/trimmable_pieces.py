@@ -51,7 +51,7 @@ The other characters are the encrypted thinking, in base64. Of most thinking blo
 record only the signature. The number is the median of 139 blocks in the corpus.
 """
 
-_TARGET_INPUTS = (
+_TARGET_INPUT_NAMES = (
     "file_path",
     "notebook_path",
     "path",
@@ -61,7 +61,7 @@ _TARGET_INPUTS = (
     "query",
     "description",
 )
-_EXTENT_INPUTS = ("offset", "limit", "pages")
+_EXTENT_INPUT_NAMES = ("offset", "limit", "pages")
 
 
 class ToolCall(NamedTuple):
@@ -83,7 +83,7 @@ class Piece(NamedTuple):
     ``line_number`` is that of the piece's record, and ``address`` leads to the piece in the record.
     ``character_count`` is the number of characters that reach the API. ``tokens`` is the size of an
     image or a document, and 0 for other pieces. ``call_id`` is the id of the tool call to which the
-    piece belongs, or ``""``. Results with equal content have the same ``digest``.
+    piece belongs, or ``""``. Results with equal content have the same ``content_hash``.
     """
 
     line_number: int
@@ -92,7 +92,7 @@ class Piece(NamedTuple):
     character_count: int
     tokens: int = 0
     call_id: str = ""
-    digest: int = 0
+    content_hash: int = 0
 
     @property
     def block_index(self) -> int:
@@ -280,10 +280,12 @@ def tool_calls_of_record(record: Record) -> dict[str, ToolCall]:
 
 def _parse_tool_call(block: Record, line_number: int) -> ToolCall:
     tool_input: Record = block["input"]
-    target = next((value for key in _TARGET_INPUTS if (value := get_string(tool_input, key))), "")
+    target = next(
+        (value for key in _TARGET_INPUT_NAMES if (value := get_string(tool_input, key))), ""
+    )
     # Lists and objects are replaced by the name of their type, because they may be nested too
     # deeply.
-    extent = (tool_input.get(key) for key in _EXTENT_INPUTS)
+    extent = (tool_input.get(key) for key in _EXTENT_INPUT_NAMES)
     plain_extent = (
         value_of_extent
         if value_of_extent is None or isinstance(value_of_extent, (str, int, float))

@@ -63,7 +63,10 @@ class CopyPreparationObserver:
 
 
 def needs_mending(record: Record) -> bool:
-    """Check whether the API or an old client would reject a message that ``mend_record`` can repair."""
+    """Check whether a record has a message that the API or an old client would reject.
+
+    ``mend_record`` repairs such a message.
+    """
     content = records.get_message(record).get("content")
     if isinstance(content, str):
         return record.get("type") == records.ASSISTANT or not content.strip()

@@ -274,7 +274,8 @@ def test_a_rewind_to_a_lost_mark_has_only_the_report(config_home: ConfigHome) ->
     first = tokens.read_first_request(HeadTail(made.parent_file))
     assert (
         made.tokens_after
-        > min(first.tokens if first else tokens.USUAL_BASE_TOKENS, made.tokens_before) + 100
+        > min(first.tokens if first else tokens.USUAL_FIRST_REQUEST_TOKENS, made.tokens_before)
+        + 100
     )
     assert (
         "can't be found any more (its record is gone): the new session has only the report"

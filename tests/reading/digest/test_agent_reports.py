@@ -66,7 +66,7 @@ def test_a_reading_agent_changes_no_file(config_home: ConfigHome) -> None:
     assert entry_texts(digest, "changed") == []
 
 
-def test_the_client_trailer_of_a_report_is_omitted(config_home: ConfigHome) -> None:
+def test_the_agent_id_and_token_use_in_a_report_are_omitted(config_home: ConfigHome) -> None:
     """The agent's id and token use, which the client adds to a report, are left out of the digest.
 
     The client's message that an agent was started is not shown as a report.

@@ -12,7 +12,7 @@ from tests.builders import CWD, SESSION
 RUN_COUNT = 200
 
 
-def _passed_run(number: int) -> CheckRun:
+def _make_passed_run(number: int) -> CheckRun:
     command = f"go test ./p{number} -run Test{number}x"
     position = RecordPosition(SESSION, number, number)
     run = ShellRun(command, position, position, CWD, 0, False, "ok", False)
@@ -25,12 +25,12 @@ def test_many_checks_are_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch
     comparisons: list[str] = []
     covers = check_scopes._covers_scope
 
-    def count_comparison(*scopes: check_scopes._CheckScope) -> bool:
+    def count_and_compare(*scopes: check_scopes._CheckScope) -> bool:
         comparisons.append("")
         return covers(*scopes)
 
-    monkeypatch.setattr(check_scopes, "_covers_scope", count_comparison)
-    runs = [_passed_run(number) for number in range(RUN_COUNT)]
+    monkeypatch.setattr(check_scopes, "_covers_scope", count_and_compare)
+    runs = [_make_passed_run(number) for number in range(RUN_COUNT)]
     passes = PassedChecks(runs)
     assert [passes.find_covering_run(run) for run in runs] == [None] * RUN_COUNT
     assert len(comparisons) <= RUN_COUNT * check_scopes.MAX_COMPARED_SCOPES

@@ -95,7 +95,7 @@ def test_a_command_whose_last_run_failed_is_marked(config_home: ConfigHome) -> N
     assert entry_texts(digest, "errors") == ["`make x` exit 2: cc: fatal error: no y"]
 
 
-def test_a_failed_chain_names_its_part_that_passed_later(config_home: ConfigHome) -> None:
+def test_an_open_error_of_a_chain_names_the_part_that_passed_later(config_home: ConfigHome) -> None:
     """If one part of a failed command chain passes later, the open error says which part passed."""
     talk = (
         Talk().prompt("go").runs_and_fails("cargo clippy -q && cargo test argv", "error: dead code")
@@ -107,7 +107,7 @@ def test_a_failed_chain_names_its_part_that_passed_later(config_home: ConfigHome
     assert entry_notes(talk.digest(config_home), "errors") == {row: passed_note}
 
 
-def test_a_check_that_passed_before_edits_names_the_edited_files(config_home: ConfigHome) -> None:
+def test_the_note_on_a_check_that_passed_names_the_files_edited_later(config_home: ConfigHome) -> None:
     """The note on a check names the files that were edited after the check passed, each file once.
 
     Documents, temporary files, and the client's own files are not named. A new run of the check
@@ -158,7 +158,7 @@ def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome)
     assert entry_notes(talk.digest(config_home), "commands")["pytest -q"] == edited_note
 
 
-def test_a_command_chain_shows_the_last_pass_of_its_check(config_home: ConfigHome) -> None:
+def test_the_note_on_a_command_chain_names_the_last_pass_of_its_check(config_home: ConfigHome) -> None:
     """The note on a chain of a formatter and a check says that the check passed later in another chain.
 
     The note counts only the runs of the chain itself. A later run of the formatter without the
@@ -324,7 +324,7 @@ def test_a_failed_trial_in_a_temporary_folder_is_not_an_open_error(config_home: 
     ]
 
 
-def test_a_check_that_failed_before_edits_names_the_edited_files(config_home: ConfigHome) -> None:
+def test_the_note_on_a_check_that_failed_names_the_files_edited_later(config_home: ConfigHome) -> None:
     """The note on a failed check names the files that were edited later and may have fixed the error.
 
     The note on a failed linter also names edited documents.
@@ -488,7 +488,7 @@ def test_a_background_command_runs_until_its_notification(config_home: ConfigHom
 def test_a_notification_ends_a_background_command(
     config_home: ConfigHome, status: str, summary: str, note: str | None
 ) -> None:
-    """A notification of the client ends a background command. The command is listed only if it succeeded.
+    """A notification from the client ends a background command. A successful command is then listed.
 
     The notification is not shown as a prompt of the user.
     """
@@ -665,7 +665,7 @@ def test_a_continued_rebase_is_not_an_open_failure(config_home: ConfigHome) -> N
     assert entry_texts(talk.runs("git rebase --continue").digest(config_home), "errors") == []
 
 
-def test_the_failure_of_a_server_tool_is_open_until_it_works(config_home: ConfigHome) -> None:
+def test_a_failed_server_tool_is_an_open_error_until_it_works(config_home: ConfigHome) -> None:
     """The error of an MCP server's tool stays open until a call of the same tool succeeds."""
     talk = (
         Talk().prompt("go").calls("mcp__db__query", {"sql": "x"}, "connection refused", error=True)
@@ -899,7 +899,7 @@ def test_a_linter_in_a_failed_chain_must_pass_again(
 
 
 def test_a_check_that_prints_a_diff_has_failed(config_home: ConfigHome) -> None:
-    """``cargo fmt --check`` failed if it printed a diff, although the next command sets the exit status."""
+    """``cargo fmt --check`` counts as failed if it printed a diff, even if the next command succeeded."""
     talk = Talk().prompt("go")
     talk.runs("cargo fmt --check; cargo test one", "Diff in /p/a.rs:88:\n     let a;\nok")
     assert entry_texts(talk.digest(config_home), "commands") == []

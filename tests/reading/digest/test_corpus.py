@@ -83,7 +83,7 @@ def _required_words_of_now(text: str) -> list[str]:
         return named.partition(";")[0].split(", ")
     if head == "the session ends before this call was answered":
         return [named.partition(" ")[2][:60]]
-    if head in {"read this first", "a document about the work, part of which may be done"}:
+    if head in {"read this first", "a document about work that may be partly done"}:
         return [named.rpartition("/")[2]]
     return [part for part in re.split(r"…|\n", named) if part]
 
@@ -119,14 +119,14 @@ DIGEST_ADDITION_PATTERN = re.compile(
     r"\[\.\.\. [\d,]+ (?:characters|lines|rows|words)\b.*|\[pasted:|end of the paste\]|^\[\w{1,40}:\]$|"
     r"^\[in answer to: .*\]$|\[[A-Z][\w -]* removed\]"
 )
-"""Matches what the digest itself adds to a message: signs for omitted text, and borders of pastes.
+"""Matches what the digest itself adds to a message: notes on omitted text, and borders of pastes.
 """
 
 
 def test_every_message_quotes_its_record(real_session: RealSession) -> None:
     """Each part of a message in the talk occurs in the record that the message refers to.
 
-    The digest's own signs for omitted text are ignored.
+    The texts that the digest itself adds, for example where it omits text, are ignored.
     """
     for message in real_session.digest.talk:
         _, _, number = message.ref.rpartition(":")

@@ -23,7 +23,7 @@ from resume_hooks.reading.digest.entries import (
 from resume_hooks.reading.digest.prose import make_goal_title
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import metadata_records
-from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
+from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END, HeadTail
 from resume_hooks.transcripts.records import parse_record
 from tests.builders import SESSION, ConfigHome
 from tests.reading.digest.talk import Talk
@@ -210,7 +210,7 @@ def test_the_largest_digest_can_be_read(config_home: ConfigHome) -> None:
         )
     child = write_child_of(talk, config_home)
     before_opening = Path(child).read_bytes().split(b"\n")[:OPENING_LINE_NUMBER]
-    assert sum(map(len, before_opening)) < END_BYTES
+    assert sum(map(len, before_opening)) < BYTES_PER_FILE_END
     assert any(b'"custom-title"' in row for row in before_opening)
     found = entries.read_digest(child)
     assert found is not None

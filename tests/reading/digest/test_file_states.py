@@ -410,7 +410,7 @@ def test_a_reverted_commit_is_named(config_home: ConfigHome, command: str, note:
     assert _note_on_changed_file(talk, config_home) == "committed in 1234567"
 
 
-def test_a_moved_file_names_its_new_path(config_home: ConfigHome) -> None:
+def test_a_moved_file_is_listed_with_its_new_path(config_home: ConfigHome) -> None:
     """A moved file is listed with its new path. A moved folder is listed once, with its number of files."""
     talk = _talk_with_edit("a.py", "old/x.py", "old/y.py").runs("git mv a.py b.py")
     talk.runs("mv old archive/old", cwd=CWD)
@@ -419,7 +419,7 @@ def test_a_moved_file_names_its_new_path(config_home: ConfigHome) -> None:
     assert found["old/"] == "moved to archive/old with 2 files"
 
 
-def test_a_file_that_moved_again_names_its_last_path(config_home: ConfigHome) -> None:
+def test_a_file_that_moved_twice_is_listed_with_its_last_path(config_home: ConfigHome) -> None:
     """A file that moved twice is listed with its last path, and with "removed since" after its removal."""
     talk = _talk_with_edit("plan/a.md").runs("mv plan/a.md new/a.md", cwd=CWD)
     talk.runs("mv new/a.md last/a.md", cwd=CWD)
@@ -429,7 +429,7 @@ def test_a_file_that_moved_again_names_its_last_path(config_home: ConfigHome) ->
     assert found["plan/a.md"] == "moved to last/a.md, removed since"
 
 
-def _uncommitted_rows(talk: Talk, home: ConfigHome) -> str:
+def _join_uncommitted_rows(talk: Talk, home: ConfigHome) -> str:
     """Return the rows of the digest about files that are not committed."""
     rows = [entry.text for entry in talk.digest(home).section_entries("now")]
     starts = ("staged for the next commit: ", "not committed: ", "not tracked by git: ")
@@ -445,10 +445,10 @@ def test_a_file_in_an_untracked_folder_is_not_tracked(config_home: ConfigHome) -
     talk.runs("git status --short", " M a.py\n?? new/\n", cwd=CWD)
     talk.runs("echo reviewed > new/.passed", cwd=CWD)
     rows = "not committed: a.py; not tracked by git: new/.passed, new/plan.md"
-    assert _uncommitted_rows(talk, config_home) == rows
+    assert _join_uncommitted_rows(talk, config_home) == rows
     talk.runs("git add new && git commit -m x", COMMIT_OUTPUT, cwd=CWD)
     talk.runs("echo again > new/.passed", cwd=CWD)
-    assert _uncommitted_rows(talk, config_home) == "not committed: new/.passed, a.py"
+    assert _join_uncommitted_rows(talk, config_home) == "not committed: new/.passed, a.py"
 
 
 def test_files_of_the_next_commit_are_first(config_home: ConfigHome) -> None:
@@ -460,16 +460,16 @@ def test_files_of_the_next_commit_are_first(config_home: ConfigHome) -> None:
         "git status -s", " M a.py\n M b.py\n?? new.py\n", cwd=CWD
     )
     assert (
-        _uncommitted_rows(talk, config_home)
+        _join_uncommitted_rows(talk, config_home)
         == "not committed: b.py, a.py; not tracked by git: new.py"
     )
     talk.runs("git add a.py", "", cwd=CWD)
-    assert _uncommitted_rows(talk, config_home) == (
+    assert _join_uncommitted_rows(talk, config_home) == (
         "staged for the next commit: a.py; not committed: b.py; not tracked by git: new.py"
     )
     listed = "M  a.py\nA  other.yml\n M b.py\n?? new.py\n"
     talk.runs("git add other.yml && git status -s", listed, cwd=CWD)
-    assert _uncommitted_rows(talk, config_home).startswith(
+    assert _join_uncommitted_rows(talk, config_home).startswith(
         "staged for the next commit: other.yml, a.py;"
     )
     rows = [entry.text for entry in talk.digest(config_home).section_entries("now")]
@@ -479,7 +479,7 @@ def test_files_of_the_next_commit_are_first(config_home: ConfigHome) -> None:
 def test_a_long_list_of_files_states_how_many_are_left_out(config_home: ConfigHome) -> None:
     """A long list of uncommitted files ends with a whole name and the number of files left out."""
     names = [f"{'folder/' * 12}file_{number}.py" for number in range(10)]
-    row = _uncommitted_rows(
+    row = _join_uncommitted_rows(
         _talk_with_edit(*names).runs("git log", "1234567 x", cwd=CWD), config_home
     )
     assert row.endswith("file_8.py and 8 others")
@@ -509,8 +509,8 @@ def test_a_moved_file_is_uncommitted_at_its_new_path(
     elif command.endswith("git status -s"):
         output = "R  old/x.py -> new/x.py\n"
     talk = _talk_with_edit("old/x.py").runs("git status -s", " M old/x.py\n", cwd=CWD)
-    assert _uncommitted_rows(talk, config_home) == "not committed: old/x.py"
-    assert _uncommitted_rows(talk.runs(command, output, cwd=CWD), config_home) == expected_row
+    assert _join_uncommitted_rows(talk, config_home) == "not committed: old/x.py"
+    assert _join_uncommitted_rows(talk.runs(command, output, cwd=CWD), config_home) == expected_row
 
 
 def test_files_of_a_moved_folder_have_new_paths(config_home: ConfigHome) -> None:
@@ -524,16 +524,16 @@ def test_a_committed_file_that_git_moved_is_staged(config_home: ConfigHome) -> N
     """A committed file that ``git mv`` moved is staged at its new path until the next commit."""
     talk = _talk_with_edit("old/x.py").runs("git commit -am x", COMMIT_OUTPUT, cwd=CWD)
     talk.runs("git mv old new", "", cwd=CWD)
-    assert _uncommitted_rows(talk, config_home) == "staged for the next commit: new/x.py"
+    assert _join_uncommitted_rows(talk, config_home) == "staged for the next commit: new/x.py"
     talk.runs("git commit -m y", "[main 7654321] y\n", cwd=CWD)
-    assert _uncommitted_rows(talk, config_home) == ""
+    assert _join_uncommitted_rows(talk, config_home) == ""
 
 
 def test_a_folder_is_not_listed_beside_its_files(config_home: ConfigHome) -> None:
     """A folder that ``git checkout`` changed is not listed if one of its files is listed."""
     talk = _talk_with_edit("lib/x.py").runs("git checkout -q origin/main -- lib/", "", cwd=CWD)
     talk.edits(f"{CWD}/lib/x.py")
-    assert _uncommitted_rows(talk, config_home) == "not committed: lib/x.py"
+    assert _join_uncommitted_rows(talk, config_home) == "not committed: lib/x.py"
 
 
 def test_a_deleted_file_is_listed_as_removed(config_home: ConfigHome) -> None:
@@ -571,7 +571,7 @@ def test_files_that_only_git_lists_are_not_changed_by_the_session(config_home: C
     assert [*found.values()][-1] == "named by git only, committed in 1234567, as are 2 others"
 
 
-def test_a_file_of_a_removed_worktree_names_the_worktree(config_home: ConfigHome) -> None:
+def test_a_file_in_a_removed_worktree_is_listed_with_the_worktrees_name(config_home: ConfigHome) -> None:
     """A file in a removed worktree is listed by its path in the repository, with the worktree's name."""
     talk = _talk_with_edit("a.py").edits("/home/user/proj-fix/src/b.py")
     talk.runs("cd /home/user/proj-fix && git status", "On branch fix\n", cwd=CWD)

@@ -250,7 +250,7 @@ def test_an_amended_commit_is_replaced(config_home: ConfigHome) -> None:
     assert entry_texts(talk.digest(config_home), "artefacts") == ["commit: Fix it well"]
 
 
-def test_commits_before_a_reset_are_removed(config_home: ConfigHome) -> None:
+def test_commits_that_a_reset_removed_are_not_listed(config_home: ConfigHome) -> None:
     """After a reset, the commits that it removed from the current branch are not listed."""
     talk = Talk().prompt("go").runs("git commit -m x", "[other 0a0b0c0] Keep it\n")
     talk.runs("git checkout -b fix", "Switched to a new branch 'fix'")
@@ -276,7 +276,7 @@ def test_rebased_commits_have_new_hashes(config_home: ConfigHome) -> None:
     assert entry_texts(digest, "artefacts") == ["commit: Cut it"]
     assert (
         entry_notes(digest, "artefacts")["commit: Cut it"]
-        == "on fix, rebased since, which gave it a new hash"
+        == "on fix, rebased since, so its hash has changed"
     )
     talk.runs("git log --oneline -3", "9f8e7d6 (HEAD -> fix) Cut it\n0000000 Before\n")
     assert entry_texts(talk.digest(config_home), "artefacts") == ["commit 9f8e7d6 Cut it"]

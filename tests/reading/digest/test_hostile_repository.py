@@ -88,7 +88,10 @@ def append_configuration(folder: Path, text: str) -> None:
 
 
 def apply_filter_to_all_files(folder: Path) -> None:
-    """Assign the filter ``x`` to all files of a repository, and make git compare the file ``a``."""
+    """Assign the filter ``x`` to all files of a repository, and change the time of the file ``a``.
+
+    Because of the new time, git compares the file's content.
+    """
     (folder / ".gitattributes").write_text("* filter=x diff=x merge=x\n")
     os.utime(folder / "a", (1, 1))
 
@@ -290,7 +293,7 @@ def configure_filter_of_user(repo: Path, hostile_script: Path) -> None:
 def test_a_repositorys_files_start_no_program(
     repo: Path, hostile_script: Path, prepare_repository: Callable[[Path, Path], None]
 ) -> None:
-    """No program is started because of a submodule, a missing object, an index or a filter of the user.
+    """No program is started by a submodule, a missing object, an index or a filter in the user's settings.
 
     The same holds for a repository that uses the objects of another repository.
     """

@@ -201,8 +201,10 @@ def test_the_digest_of_a_trimmed_child_uses_the_originals(config_home: ConfigHom
     )
 
 
-@pytest.mark.parametrize("new_ids", [False, True])
-def test_copied_records_of_a_fork_are_counted_once(config_home: ConfigHome, new_ids: bool) -> None:
+@pytest.mark.parametrize("has_new_ids", [False, True])
+def test_copied_records_of_a_fork_are_counted_once(
+    config_home: ConfigHome, has_new_ids: bool
+) -> None:
     """A record that a fork copied from its parent counts once, whether it keeps its uuid or not."""
     talk = talk_with_every_section()
     path = talk.write(config_home)
@@ -218,9 +220,9 @@ def test_copied_records_of_a_fork_are_counted_once(config_home: ConfigHome, new_
         }
 
     child = Talk(CHILD_ID, "c")
-    child.records = copied_records(talk, path, "fork", fork_record if new_ids else None)
+    child.records = copied_records(talk, path, "fork", fork_record if has_new_ids else None)
     child.continue_from(
-        f"new-{talk.next_parent_uuid}" if new_ids else talk.next_parent_uuid
+        f"new-{talk.next_parent_uuid}" if has_new_ids else talk.next_parent_uuid
     ).prompt("another way").runs("go vet ./...")
     found = child.digest(config_home)
     assert request_texts(found) == ["always use spaces", "another way"]
@@ -437,7 +439,7 @@ def test_a_sub_agent_in_both_folders_belongs_to_the_parent(
     assert (found.text, found.ref, found.note) == ("sub.py", f"{SESSION}/agent-a1:0", "")
 
 
-def test_omitted_entries_are_still_counted(config_home: ConfigHome) -> None:
+def test_omitted_entries_of_the_parent_are_still_counted(config_home: ConfigHome) -> None:
     """Files that the parent's digest counted without listing are also counted in the child's digest."""
     talk = Talk().prompt("go")
     for number in range(900):

@@ -67,7 +67,7 @@ def test_a_similar_statement_is_not_a_change(older: str, newer: str) -> None:
     assert find_indexes_of_revoked_statements([*rest, older, newer]).get(3) is None
 
 
-def test_the_user_may_correct_the_assistant() -> None:
+def test_a_statement_of_the_user_revokes_a_sentence_of_the_assistant() -> None:
     """A later statement of the user with a different value revokes a sentence of the assistant."""
     found, wrong = (
         "The host of the build cache is cache-07.",

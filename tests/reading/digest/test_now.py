@@ -111,7 +111,7 @@ def test_the_plan_of_plan_mode_is_named_even_if_it_was_copied(
     talk.calls("Write", {"file_path": "/home/user/proj/plan.md", "content": "# Move it"})
     shown = now_and_pending_texts(talk.digest(config_home))
     assert "the plan of plan mode, the only file that may be edited now: " in shown
-    assert "part of which may be done" not in shown
+    assert "may be partly done" not in shown
     talk.prompt("build it", permissionMode="default")
     assert "the plan of plan mode" not in now_and_pending_texts(talk.digest(config_home))
 
@@ -251,7 +251,9 @@ def test_the_digest_says_that_files_on_an_old_branch_may_be_committed(
     This holds if the branch was switched outside the session. The digest doesn't say so if a
     command whose name contains "git" could have switched the branch.
     """
-    row = "no git command of the session left branch fix: files changed there may have been committed since"
+    row = (
+        "branch fix was left outside the session: files changed there may have been committed since"
+    )
     talk = Talk().prompt("go", gitBranch="fix").edits(f"{CWD}/a.py")
     talk.runs("git add a.py && git status -sb", "## fix\nM  a.py").prompt("hi", gitBranch="fix")
     assert row not in now_and_pending_texts(talk.digest(config_home))
@@ -460,7 +462,7 @@ def test_each_checkout_has_its_pull_request(config_home: ConfigHome) -> None:
     assert "pull request of fix: https://github.com/a/b/pull/1" in shown
 
 
-def test_a_new_folder_is_replaced_by_the_sessions_files(config_home: ConfigHome) -> None:
+def test_a_new_folder_is_not_named_if_the_session_changed_a_file_in_it(config_home: ConfigHome) -> None:
     """A new folder that git lists is not named if the session changed a file in it."""
     talk = Talk().prompt("go").edits("/home/user/proj/lib/a/b.py").runs("touch bin/a/b.sh")
     talk.runs("git status --short", "?? bin/\n?? lib/\n?? old/\n")
@@ -553,7 +555,7 @@ def test_a_plan_that_is_out_of_date_is_marked(config_home: ConfigHome) -> None:
     )
 
 
-def test_a_plan_document_mentions_later_edits_and_commits(config_home: ConfigHome) -> None:
+def test_the_note_on_a_plan_document_counts_later_edits_and_commits(config_home: ConfigHome) -> None:
     """The note on a plan document counts the files edited and committed after the plan was written.
 
     Parts of the plan may already be done.
@@ -563,7 +565,7 @@ def test_a_plan_document_mentions_later_edits_and_commits(config_home: ConfigHom
     )
     assert "read this first: PLAN.md" in now_and_pending_texts(talk.digest(config_home))
     talk.edits("/home/user/proj/a.py")
-    row = "a document about the work, part of which may be done: PLAN.md"
+    row = "a document about work that may be partly done: PLAN.md"
     assert row in now_and_pending_texts(talk.digest(config_home))
     talk.runs("git commit -am x", "[main 1234567] x")
     entries = talk.digest(config_home).section_entries("now")
@@ -572,14 +574,14 @@ def test_a_plan_document_mentions_later_edits_and_commits(config_home: ConfigHom
     assert entry.note == "at least 1 file changed since, a commit since"
 
 
-@pytest.mark.parametrize(("kind", "is_told"), [("general-purpose", True), ("Explore", False)])
+@pytest.mark.parametrize(("kind", "is_mentioned"), [("general-purpose", True), ("Explore", False)])
 def test_agents_that_only_read_are_not_reported_as_missing(
-    config_home: ConfigHome, kind: str, is_told: bool
+    config_home: ConfigHome, kind: str, is_mentioned: bool
 ) -> None:
     """A missing transcript of an agent of the type Explore, which only reads, is not mentioned."""
     given = {"description": "look", "subagent_type": kind}
     digest = Talk().prompt("go").calls("Task", given, "I saw it.").says("Ok.").digest(config_home)
-    assert ("sub-agents also worked" in now_and_pending_texts(digest)) is is_told
+    assert ("sub-agents also worked" in now_and_pending_texts(digest)) is is_mentioned
 
 
 @pytest.mark.parametrize(
@@ -591,7 +593,7 @@ def test_agents_that_only_read_are_not_reported_as_missing(
         ("git stash", False),
     ],
 )
-def test_files_in_an_older_status_may_be_outdated(
+def test_files_in_an_outdated_status_are_omitted(
     config_home: ConfigHome, later_command: str, is_named: bool
 ) -> None:
     """Files that only ``git status`` listed are omitted after a command that may have changed their state.

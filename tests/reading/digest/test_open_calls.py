@@ -24,8 +24,8 @@ def test_an_unanswered_plan_is_shown_completely(config_home: ConfigHome) -> None
     assert all(f"Step {number} of it" in shown for number in range(60))
 
 
-def test_an_unanswered_edit_is_shown_completely(config_home: ConfigHome) -> None:
-    """An opening of the usual size shows the old and the new text of an edit that was not answered.
+def test_an_edit_without_a_result_is_shown_completely(config_home: ConfigHome) -> None:
+    """An opening of the usual size shows the old and the new text of an edit that has no result.
 
     An opening of 1,000 characters shows less and still fits.
     """

@@ -22,7 +22,7 @@ from resume_hooks.reading.digest.entries import (
     MessageKind,
     TalkMessage,
     make_entry,
-    select_knowledge,
+    select_code_knowledge,
 )
 from resume_hooks.reading.digest.opening import (
     BULLET,
@@ -181,7 +181,7 @@ def test_an_empty_digest_has_only_its_first_line() -> None:
     assert len(format_whole_digest(Digest()).split("\n")) == 1
 
 
-def test_sessions_with_equal_id_starts_have_full_ids() -> None:
+def test_references_to_sessions_whose_ids_begin_alike_have_full_ids() -> None:
     """If two sessions' ids start with the same characters, references contain the full ids."""
     twin = f"{SESSION[:8]}-2222-4222-8222-222222222222"
     talk = (
@@ -211,7 +211,7 @@ def test_the_digest_for_a_new_task_has_no_talk_and_no_open_work() -> None:
     """
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     found = unindented_lines(
-        format_whole_digest(select_knowledge(Digest(rows, prompts_with_answers(3))))
+        format_whole_digest(select_code_knowledge(Digest(rows, prompts_with_answers(3))))
     )
     assert found[1:] == [f"{section.heading}:" for section in SECTIONS if section.is_knowledge]
 
@@ -435,7 +435,9 @@ def test_a_withdrawn_sentence_is_marked() -> None:
 # Openings whose spare space shows the latest calls.
 
 
-def digest_of_calls(home: ConfigHome, count: int, output: str = "fine") -> tuple[Digest, Talk]:
+def make_digest_and_talk_of_calls(
+    home: ConfigHome, count: int, output: str = "fine"
+) -> tuple[Digest, Talk]:
     """Return the digest of a session with this many calls, and the session itself."""
     talk = Talk().prompt("go").says("Yes.").prompt("begin")
     for number in range(count):
@@ -446,7 +448,7 @@ def digest_of_calls(home: ConfigHome, count: int, output: str = "fine") -> tuple
 
 def test_the_latest_calls_fill_the_remaining_space(config_home: ConfigHome) -> None:
     """The spare space of an opening shows the latest calls with their results, oldest first."""
-    digest, talk = digest_of_calls(config_home, 200, "x" * 300)
+    digest, talk = make_digest_and_talk_of_calls(config_home, 200, "x" * 300)
     session = session_file(str(talk.write(config_home)))
     shown = format_opening(
         digest, 16_000, collect_calls=lambda room: collect_latest_calls(session, digest, room)
@@ -606,7 +608,7 @@ def test_the_last_call_is_shown_in_part(config_home: ConfigHome) -> None:
     assert "row 0 of the output." in shown
 
 
-def test_changed_files_keep_their_space(config_home: ConfigHome) -> None:
+def test_all_changed_files_are_listed_in_a_small_opening(config_home: ConfigHome) -> None:
     """In a small opening with many rules and commands, all changed files are still listed."""
     talk = Talk()
     for number in range(12):
@@ -975,7 +977,7 @@ def test_a_small_or_full_opening_has_no_calls(config_home: ConfigHome) -> None:
 
     The talk of a digest contains no calls.
     """
-    digest, talk = digest_of_calls(config_home, 20)
+    digest, talk = make_digest_and_talk_of_calls(config_home, 20)
     session = session_file(str(talk.write(config_home)))
     assert (
         CALLS_HEAD_LINE_PATTERN.search(

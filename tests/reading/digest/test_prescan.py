@@ -93,7 +93,7 @@ def test_a_tool_result_is_prescanned() -> None:
     ],
     ids=lambda record: str(record)[:20],
 )
-def test_other_lines_are_not_prescanned(record: dict[str, Any]) -> None:
+def test_unusual_lines_are_not_prescanned(record: dict[str, Any]) -> None:
     """A line that is short, an error, a refusal, or a different kind of record is not prescanned.
 
     A line whose keys have an unusual order is not prescanned either.

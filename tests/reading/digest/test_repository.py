@@ -309,18 +309,18 @@ def test_a_worktree_has_its_own_state(repo: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["", "relative", "/nowhere/at/all", "/\0", "/"])
 def test_a_folder_without_a_repository_has_no_state(folder: str) -> None:
-    """A folder without a repository, or a relative path, has an empty state."""
+    """The state is empty for a relative path and for a folder without a repository."""
     with GitQuery(folder, OLD_TIME, Where({"PATH": os.environ["PATH"]})) as question:
         assert question.collect_answers() == RepositoryState("")
 
 
 def test_without_git_the_state_says_not_asked(repo: Path) -> None:
-    """If git is not installed, the state of a repository is "not asked"."""
+    """If git is not installed, the description of a repository's state is "not asked"."""
     assert git_state(repo, {"PATH": "/nowhere"}).description == "not asked"
 
 
-def test_a_bare_repository_has_no_state(tmp_path: Path) -> None:
-    """The state of a bare repository is "no answer"."""
+def test_the_state_of_a_bare_repository_is_no_answer(tmp_path: Path) -> None:
+    """The description of a bare repository's state is "no answer"."""
     run_git(tmp_path, "init", "-q")
     run_git(tmp_path, "config", "core.bare", "true")
     assert git_state_without_time_limit(tmp_path).description == "no answer"

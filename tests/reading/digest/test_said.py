@@ -98,7 +98,7 @@ def test_client_tags_are_removed_from_a_prompt(
     assert request_texts(Talk().prompt(text).digest(config_home)) == [typed]
 
 
-def test_equal_replies_answer_two_questions(config_home: ConfigHome) -> None:
+def test_two_equal_replies_answer_two_questions(config_home: ConfigHome) -> None:
     """If the user answers two questions with "yes", neither question is listed as open."""
     talk = (
         Talk()
@@ -444,7 +444,7 @@ def test_unfinished_todos_are_listed(config_home: ConfigHome) -> None:
     assert entry_texts(talk.calls("TodoWrite", {"todos": []}).digest(config_home), "todos") == []
 
 
-def test_a_todo_list_names_the_work_that_followed(config_home: ConfigHome) -> None:
+def test_the_note_on_a_todo_list_mentions_the_work_that_followed(config_home: ConfigHome) -> None:
     """The note on a todo list mentions the edits, passed checks and commits that followed the list."""
     rows = [{"content": "test it", "status": "in_progress"}]
     talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
@@ -819,7 +819,7 @@ def test_the_rules_of_a_skill_are_quoted(config_home: ConfigHome) -> None:
     assert entry_texts(digest, "constraints") == []
 
 
-def test_a_todo_list_shows_its_age(config_home: ConfigHome) -> None:
+def test_an_entry_of_an_old_todo_list_states_its_age(config_home: ConfigHome) -> None:
     """An entry of an old todo list states how many prompts before the session's end the list was written."""
     todos = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": todos})

@@ -77,7 +77,7 @@ def test_each_edit_of_a_multi_edit_is_examined(config_home: ConfigHome) -> None:
 
 
 def test_a_plan_is_not_listed_after_a_script_changed_it(config_home: ConfigHome) -> None:
-    """The boxes of a plan are not listed after a script changed the plan's file."""
+    """The unchecked boxes of a plan are not listed after a script changed the plan's file."""
     talk = _add_write(Talk().prompt("go"), f"{CWD}/tasks.md", "# Tasks\n\n- [ ] 1.2 glue it\n")
     script = "p = 'tasks.md'\ns = open(p).read()\nopen(p, 'w').write(s.replace('glue', 'nail'))"
     talk.runs(f"python3 - <<'PY'\n{script}\nPY", "", cwd=CWD)
@@ -85,6 +85,6 @@ def test_a_plan_is_not_listed_after_a_script_changed_it(config_home: ConfigHome)
 
 
 def test_a_partly_known_plan_is_not_listed(config_home: ConfigHome) -> None:
-    """If the session edited a plan that it did not write, the plan's boxes are not listed."""
+    """If the session edited a plan that it did not write, the plan's unchecked boxes are not listed."""
     talk = _add_edit(Talk().prompt("go"), f"{CWD}/tasks.md", "- [ ] a step", "- [ ] another step")
     assert entry_texts(talk.digest(config_home), "todos") == []

@@ -286,14 +286,16 @@ class ParentScan(NamedTuple):
         every request contains. If the API's counts for ``chain`` are missing, the number is
         estimated from the records.
         """
-        counted_tokens, uncounted_tokens = tokens.tokens_of_chain(chain, self.characters_per_token)
+        counted_tokens, uncounted_tokens = tokens.count_and_estimate_tokens(
+            chain, self.characters_per_token
+        )
         if not counted_tokens:
             counted_tokens = min(read_session_base(self.ends, where).tokens, self.context.tokens)
         return counted_tokens + uncounted_tokens
 
     def make_child_size(self, tokens_after: int) -> ChildSize:
         """Return the size to record in the first line of a child with ``tokens_after`` tokens."""
-        window = tokens.large_window(self.session.file, self.context.tokens)
+        window = tokens.find_large_window(self.session.file, self.context.tokens)
         return ChildSize(tokens_after, round(self.characters_per_token, 2), window)
 
 
@@ -379,7 +381,7 @@ class ChainRewrite(ChildBody):
     describe a context that is larger than the child's, and old clients would compact the child
     immediately.
 
-    ``allowed_thinking_digests`` contains digests of the thinking that the child may contain. If it
+    ``allowed_thinking_hashes`` contains hashes of the thinking that the child may contain. If it
     is None, all thinking is allowed.
     """
 
@@ -394,7 +396,7 @@ class ChainRewrite(ChildBody):
     clears_token_counts: bool
     closing: ClosingTexts | None
     edit_line: LineEdit | None
-    allowed_thinking_digests: frozenset[int] | None
+    allowed_thinking_hashes: frozenset[int] | None
     unlinked_answer_count: int
     """The number of answers that directly follow another answer because the records between them are lost.
 
@@ -452,9 +454,9 @@ class ChainRewrite(ChildBody):
         checks = check_session(path, plan.draft.session_id, [child_observer, *watchers])
         checks += child_observer.run_checks(
             self.linear_chain,
-            child_observer.thinking_digests
-            if self.allowed_thinking_digests is None
-            else self.allowed_thinking_digests,
+            child_observer.thinking_hashes
+            if self.allowed_thinking_hashes is None
+            else self.allowed_thinking_hashes,
         )
         return checks + [check for watcher in watchers for check in watcher.run_checks()]
 
@@ -516,7 +518,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     clears_token_counts: bool | None = None,
     closing: ClosingTexts | None = None,
     edit_line: LineEdit | None = None,
-    allowed_thinking_digests: frozenset[int] | None = None,
+    allowed_thinking_hashes: frozenset[int] | None = None,
 ) -> ChainRewrite:
     """Plan a child with the live chain of ``transcript``. The function writes no files.
 
@@ -560,7 +562,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
         else clears_token_counts,
         closing=closing,
         edit_line=edit_line,
-        allowed_thinking_digests=allowed_thinking_digests,
+        allowed_thinking_hashes=allowed_thinking_hashes,
         unlinked_answer_count=0,
     )
     return replace(

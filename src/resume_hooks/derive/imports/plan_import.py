@@ -168,7 +168,7 @@ def plan_import(
         if tag
         else (),
         clears_token_counts=True,
-        allowed_thinking_digests=frozenset(child_observer.thinking_digests),
+        allowed_thinking_hashes=frozenset(child_observer.thinking_hashes),
     )
     kept_numbers = []
     for node in chain.nodes:

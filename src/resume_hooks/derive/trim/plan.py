@@ -109,7 +109,7 @@ class TrimDecision(NamedTuple):
     """The pieces that a trim replaces, and the effect of the trim.
 
     ``context_before`` and ``context_after`` are the sizes of the context that the client would
-    send. ``thinking_digests`` contains digests of the remaining thinking. ``unknown_tools``
+    send. ``thinking_hashes`` contains hashes of the remaining thinking. ``unknown_tools``
     contains tools that the options name but that were never called.
     """
 
@@ -117,7 +117,7 @@ class TrimDecision(NamedTuple):
     savings: Savings
     context_before: ContextSize
     context_after: ContextSize
-    thinking_digests: frozenset[int]
+    thinking_hashes: frozenset[int]
     origins: RecordOrigins
     unknown_tools: tuple[str, ...]
 
@@ -197,10 +197,10 @@ def make_decision(
     before = session_scan.context
     savings = count_savings(choices, origins, session_scan.scale, before.tokens)
     trimmed_keys = {(choice.piece.line_number, choice.piece.address) for choice in choices}
-    thinking_digests = set()
+    thinking_hashes = set()
     for piece in trimmable.pieces:
         if piece.kind == THINKING_PIECE and (piece.line_number, piece.address) not in trimmed_keys:
-            thinking_digests.add(piece.digest)
+            thinking_hashes.add(piece.content_hash)
     called_tools = {call.tool.lower() for call in trimmable.calls.values()}
     unknown_tools = []
     for name in options.tools:
@@ -211,7 +211,7 @@ def make_decision(
         savings=savings,
         context_before=before,
         context_after=before._replace(tokens=before.tokens - savings.tokens),
-        thinking_digests=frozenset(thinking_digests),
+        thinking_hashes=frozenset(thinking_hashes),
         origins=origins,
         unknown_tools=tuple(unknown_tools),
     )
@@ -266,7 +266,7 @@ def plan_trim_from_decision(
         ChildSize(
             decision.context_after.tokens,
             decision.savings.characters_per_token,
-            tokens.large_window(scanned.session.file, decision.context_before.tokens),
+            tokens.find_large_window(scanned.session.file, decision.context_before.tokens),
         ),
         trim=TrimRecord(parameters, stats),
     )
@@ -381,7 +381,7 @@ class SessionScan:
                 self.transcript, self.write_observer, self.ends, child.session_id
             ),
             clears_token_counts=True,
-            allowed_thinking_digests=decision.thinking_digests,
+            allowed_thinking_hashes=decision.thinking_hashes,
         )
 
 

@@ -322,7 +322,7 @@ def _offer_repeated_outputs(material: TrimMaterial, options: Options) -> Iterato
     results = []
     for piece in _select_pieces_of_kind(RESULT_PIECE, material):
         results.append(
-            (piece, (material.find_tool_name(piece), piece.character_count, piece.digest))
+            (piece, (material.find_tool_name(piece), piece.character_count, piece.content_hash))
         )
     last_pieces = {content: piece for piece, content in results}
     for piece, content in results:

@@ -170,7 +170,7 @@ def _check_trimmed_file(
         ),
         Check(
             "thinking is unchanged or removed",
-            _count_thinking_digests(pieces) <= _count_thinking_digests(scanned.pieces),
+            _count_thinking_hashes(pieces) <= _count_thinking_hashes(scanned.pieces),
         ),
         Check(
             "every trimmed record names its original",
@@ -194,8 +194,8 @@ def _are_unedited_lines_equal(old_path: str, new_path: str, edits: Mapping[int, 
         )
 
 
-def _count_thinking_digests(pieces: PieceCollector) -> Counter[int]:
-    return Counter(piece.digest for piece in pieces.pieces if piece.kind == THINKING_PIECE)
+def _count_thinking_hashes(pieces: PieceCollector) -> Counter[int]:
+    return Counter(piece.content_hash for piece in pieces.pieces if piece.kind == THINKING_PIECE)
 
 
 def _list_notes(plan: TrimPlan) -> list[str]:

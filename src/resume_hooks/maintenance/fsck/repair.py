@@ -320,7 +320,7 @@ def plan_repair(
             ChildSize(
                 tokens_after,
                 stated_size.characters_per_token,
-                tokens.large_window(session.path, tokens_before),
+                tokens.find_large_window(session.path, tokens_before),
             )
             if stated_size
             else None
@@ -375,14 +375,14 @@ def _count_tokens(path: str, live_chain_nodes: list[Node], chain: list[Node]) ->
     If the API's counts cannot be used, for example for a trimmed session, the difference is
     estimated from the numbers of characters.
     """
-    counted_tokens, spoken_tokens = tokens.tokens_of_chain(chain)
+    counted_tokens, spoken_tokens = tokens.count_and_estimate_tokens(chain)
     if not live_chain_nodes:
         return 0, counted_tokens or spoken_tokens
     tokens_before = measure_chain(path, live_chain_nodes)[0].tokens
     if counted_tokens:
         return tokens_before, counted_tokens + spoken_tokens
     return tokens_before, max(
-        0, tokens_before + spoken_tokens - sum(tokens.tokens_of_chain(live_chain_nodes))
+        0, tokens_before + spoken_tokens - sum(tokens.count_and_estimate_tokens(live_chain_nodes))
     )
 
 

@@ -324,7 +324,7 @@ def plan_back(
                 transcript_part, parent.write_observer, parent.ends, child.session_id
             ),
             closing=closing,
-            allowed_thinking_digests=frozenset(parent.child_observer.thinking_digests),
+            allowed_thinking_hashes=frozenset(parent.child_observer.thinking_hashes),
         )
         child_plan = _ReportPlan(draft=child, body=body, sizes=sizes, report=closing.text)
     child_plan = replace(child_plan, remarks=(*remarks, *child_plan.remarks))

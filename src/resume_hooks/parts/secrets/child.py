@@ -163,7 +163,7 @@ def plan_scrubbed_child(
         edits=thinking_edits.edits,
         metadata_lines=[clean_line(row) for row in metadata],
         edit_line=clean_line,
-        allowed_thinking_digests=frozenset(read_back.thinking_digests),
+        allowed_thinking_hashes=frozenset(read_back.thinking_hashes),
     )
     return ScrubPlan(
         draft=child,

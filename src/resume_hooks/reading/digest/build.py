@@ -122,18 +122,23 @@ before its text is split into lines or sentences, because a part of a private ke
 as a secret."""
 
 
+class _SectionsAndOmissions(NamedTuple):
+    sections: Mapping[str, tuple[DigestEntry, ...]]
+    omitted_counts: Mapping[str, int]
+
+
 def _merge_sections(
     own_sections: Mapping[str, tuple[DigestEntry, ...]],
     ancestor_digest: Digest | None,
     facts: LineageFacts,
     paths: changed_files.SessionPaths,
-) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
+) -> _SectionsAndOmissions:
     """Append the entries of ``ancestor_digest`` to a session's sections.
 
     Also return, by section, the number of entries that ``ancestor_digest`` omitted.
     """
     if ancestor_digest is None:
-        return own_sections, {}
+        return _SectionsAndOmissions(own_sections, {})
     failed_commands = set()
     for run in facts.runs:
         if run.has_failed:
@@ -156,7 +161,7 @@ def _merge_sections(
     for name, count in ancestor_digest.omitted_counts.items():
         if count and name in merged and merged[name] != own_sections[name]:
             omitted[name] = count
-    return merged, omitted
+    return _SectionsAndOmissions(merged, omitted)
 
 
 def _update_entry(
@@ -307,7 +312,7 @@ def _deduplicate_entries(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, .
 
 def _limit_stored_sections(
     entries: Mapping[str, tuple[DigestEntry, ...]], omitted: Mapping[str, int]
-) -> tuple[dict[str, tuple[DigestEntry, ...]], dict[str, int]]:
+) -> _SectionsAndOmissions:
     """Return, by section, the entries that a child stores, and the numbers of omitted entries.
 
     ``omitted`` contains, by section, the number of entries that were omitted earlier.
@@ -320,7 +325,7 @@ def _limit_stored_sections(
             stored_sections[section.name] = section_entries[:count]
         if omitted_count := len(section_entries) - count + omitted.get(section.name, 0):
             omitted_counts[section.name] = omitted_count
-    return stored_sections, omitted_counts
+    return _SectionsAndOmissions(stored_sections, omitted_counts)
 
 
 def _count_fitting_entries(entries: Iterable[DigestEntry], available_bytes: int) -> int:
@@ -372,7 +377,9 @@ def build_digest(
         skipped_bytes, deleted_count = _read_ancestors(
             files[:-1], facts, max_read_bytes or MAX_READ_BYTES
         )
-        skipped_bytes += _read_file(files[-1], facts, max_read_bytes or MAX_READ_BYTES, first_line)
+        skipped_bytes += _read_file_and_count_skipped_bytes(
+            files[-1], facts, max_read_bytes or MAX_READ_BYTES, first_line
+        )
         unread_count += deleted_count
         subagent_changes = _collect_subagent_changes(files, facts)
         facts.has_agents_without_transcripts = (
@@ -419,52 +426,65 @@ def build_digest(
             unread_count,
             skipped_bytes,
             remark_count,
-            read_bytes_and_lines=facts.read_bytes_and_lines,
+            bytes_and_lines_read=facts.bytes_and_lines_read,
         )
         return redact_digest(digest, secret_texts)
 
 
+class _ReadingGaps(NamedTuple):
+    skipped_bytes: int
+    deleted_file_count: int
+
+
 def _read_ancestors(
     files: Sequence[SessionFile], facts: LineageFacts, max_read_bytes: int
-) -> tuple[int, int]:
-    """Read ancestors' files. Return the number of skipped bytes and the number of deleted files."""
+) -> _ReadingGaps:
+    """Read ancestors' files. Return how many bytes were skipped and how many files were deleted."""
     skipped_bytes = deleted_count = 0
     for file in files:
         try:
-            skipped_bytes += _read_file(file, facts, max_read_bytes)
+            skipped_bytes += _read_file_and_count_skipped_bytes(file, facts, max_read_bytes)
         except SessionNotFound:
             deleted_count += 1
-    return skipped_bytes, deleted_count
+    return _ReadingGaps(skipped_bytes, deleted_count)
 
 
-def _find_files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, int]:
-    """Return the files to read, oldest first, a stored digest, and the number of omitted ancestors.
+class _FilesToRead(NamedTuple):
+    """The files to read, oldest first, and the number of ancestors that are not read.
 
-    The stored digest is None, unless the first of the files is a fresh child. A fresh child
-    contains a digest of its ancestors.
+    If the first of the files is a fresh child, ``ancestor_digest`` is the digest of its ancestors,
+    which it contains. Otherwise, ``ancestor_digest`` is None.
     """
+
+    files: list[SessionFile]
+    ancestor_digest: Digest | None
+    omitted_ancestor_count: int
+
+
+def _find_files_to_read(session: Session) -> _FilesToRead:
+    """Return the files from which the digest of a session is built."""
     files: list[SessionFile] = [session]
     remaining_bytes = MAX_ANCESTOR_BYTES
     if subagent_name(session.path):
         # A sub-agent only knows its own prompt and not the session's conversation.
-        return files, None, 0
+        return _FilesToRead(files, None, 0)
     if ancestor_digest := read_digest(session.file):
-        return files, ancestor_digest, 0
+        return _FilesToRead(files, ancestor_digest, 0)
     ancestors = [ancestor for ancestor in session.lineage[:-1] if ancestor.status != MISSING_STATUS]
     while ancestors:
         ancestor = ancestors.pop()
         remaining_bytes -= ancestor.size
         if remaining_bytes < 0:
-            return files[::-1], None, len(ancestors) + 1
+            return _FilesToRead(files[::-1], None, len(ancestors) + 1)
         if (path := session.lineage_finder.find_transcript(ancestor)) is None:
             continue
         files.append(SessionFile(ancestor.session_id, path, 0, ancestor.size))
         if ancestor_digest := read_digest(path):
             break
-    return files[::-1], ancestor_digest, 0
+    return _FilesToRead(files[::-1], ancestor_digest, 0)
 
 
-def _read_file(
+def _read_file_and_count_skipped_bytes(
     file: SessionFile, facts: LineageFacts, max_read_bytes: int, first_line: int = 0
 ) -> int:
     """Read a file, starting at the line ``first_line``.
@@ -478,7 +498,7 @@ def _read_file(
                 line_number = _process_lines(
                     islice(stream, first_line, None), first_line, file.session_id, facts
                 )
-                facts.read_bytes_and_lines = stream.tell(), line_number
+                facts.bytes_and_lines_read = stream.tell(), line_number
                 return 0
             _process_lines(iter(stream.readlines(SESSION_START_BYTES)), 0, file.session_id, facts)
             if stream.tell() < skipped_bytes:
@@ -488,7 +508,7 @@ def _read_file(
             line_number = LineNumbers(offset).find_line_number(stream, offset)
             stream.seek(offset)
             line_number = _process_lines(stream, line_number, file.session_id, facts)
-            facts.read_bytes_and_lines = stream.tell(), line_number
+            facts.bytes_and_lines_read = stream.tell(), line_number
             return skipped_bytes - SESSION_START_BYTES
     finally:
         facts.finish_file(file.session_id)
@@ -584,7 +604,7 @@ def _find_agent_order(agent: Subagent, facts: LineageFacts) -> int:
 
 
 def _read_agent_changes(agent: Subagent, order: int) -> list[FileChange]:
-    facts = LineageFacts(sidechain=True)
+    facts = LineageFacts(is_sidechain=True)
     with open(agent.path, "rb", buffering=BUFFER_BYTES) as stream:
         _process_lines(stream, 0, f"{agent.session_id}/{agent.name}", facts)
     changes = _list_agent_changes(facts)

@@ -39,7 +39,7 @@ RELATED_CALLS_SPACE_FRACTION = 0.35
 MAX_RARE_WORD_FRACTION = 0.25
 # A shortened call is extended only if at least this number of characters is available.
 MIN_EXTENSION_CHARACTERS = 200
-# At most this many characters of a call are shown after its extension.
+# The maximum number of characters shown of a call after its extension.
 MAX_EXTENDED_CALL_CHARACTERS = 12_000
 # A call that is not worth extending is extended only in the space that is left at the end, and to
 # at most this number of characters.

@@ -40,25 +40,25 @@ from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 
-# At most this many characters of a result are shown. The middle of a longer result is left out.
+# The maximum number of characters shown of a result. The middle of a longer result is left out.
 MAX_RESULT_CHARACTERS = 1_500
-# At most this many characters of a command's output are shown if the command's failure is still
+# The maximum number of characters shown of a command's output if the command's failure is still
 # open.
 MAX_OPEN_ERROR_CHARACTERS = 3_000
-# A call shows more output of an earlier command if the first characters of the two commands are the
-# same. This is the number of characters that are compared.
+# A call may show more output of a command that was started earlier. The call belongs to a listed
+# failure if the failure's text contains the beginning of the command. This is the number of
+# characters in the beginning.
 MAX_COMPARED_COMMAND_CHARACTERS = 60
-# At most this many characters of a successful command's output are shown.
+# The maximum number of characters shown of a successful command's output.
 MAX_OUTPUT_CHARACTERS = 700
-# At most this many characters are shown. The first number is for an edit that concerns the last
-# request or the last answer. The second number is for a whole file that is shown instead of its
-# edits.
+# The maximum number of characters shown of an edit that concerns the last request or the last
+# answer, and the maximum number shown of a whole file that is shown instead of its edits.
 MAX_RELEVANT_EDIT_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
-# At most this many characters of the lines that an edit removed are shown.
+# The maximum number of characters shown of the lines that an edit removed.
 MAX_REMOVED_CHARACTERS = 600
-# At most this many characters of the output are shown for an older check that passed.
+# The maximum number of characters shown of the output of an older check that passed.
 MAX_PASSED_CHECK_CHARACTERS = 160
-# At most this many characters of a failed command's output are shown if the command later passed.
+# The maximum number of characters shown of a failed command's output if the command later passed.
 MAX_RESOLVED_FAILURE_CHARACTERS = 700
 # A long output is redacted only at its start and its end. The redacted text is this many times as
 # long as the shown text, so that a secret at the cut is still recognized.
@@ -66,10 +66,10 @@ REDACTED_LENGTH_FACTOR = 4
 # The total length of the calls that are collected, as a multiple of the available space. The calls
 # to show are chosen from them.
 COLLECTED_LENGTH_FACTOR = 2
-# At most this many characters of a file are shown if the file was read before the last request and
-# is not related to that request.
+# The maximum number of characters shown of a file if it was read before the last request and is not
+# related to that request.
 MAX_OLD_RESULT_CHARACTERS = 300
-# At most this many characters are shown of all those hunks of a diff that are related to the last
+# The maximum total number of characters shown of those hunks of a diff that are related to the last
 # request.
 MAX_HUNKS_CHARACTERS = 4_000
 # At most this many characters of a diff are searched for related hunks.
@@ -81,13 +81,12 @@ MIN_REQUEST_WORDS = 3
 MAX_LATEST_SEARCHES_OR_CHECKS = 2
 # At most this many characters of the last request are searched for significant words.
 MAX_REQUEST_CHARACTERS = 2_000
-# At most this many edits of one file are shown. The first number is for an ordinary file. The
-# second number is for a file that the last turn is about.
+# The maximum number of edits shown of an ordinary file, and the maximum number shown of a file that
+# the last turn is about.
 MAX_CHANGES_PER_FILE, MAX_CHANGES_PER_SUBJECT_FILE = 2, 4
-# At most this many characters are shown. The first number is for a tool's name, and the second
-# number is for a call's input.
+# The maximum numbers of characters shown of a tool's name and of a call's input.
 MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
-# At most this many characters of a pull request's description are shown in a call.
+# The maximum number of characters shown of a pull request's description in a call.
 MAX_DESCRIPTION_CHARACTERS = 2_000
 # A call may show more output of a command that an earlier call started. This label is then shown
 # before the command.
@@ -116,7 +115,7 @@ _FAILURE_WORD_PATTERN = compile_lazily(
 
 _HUNK_HEADER_PATTERN = compile_lazily(r"^@@ [^\n]* @@", re.MULTILINE)
 _DIFF_PART_START_PATTERN = compile_lazily(r"^(?=@@ |diff --git )", re.MULTILINE)
-# At most this many characters of a hunk's first line are shown if the rest of the hunk is omitted.
+# The maximum number of characters shown of a hunk's first line if the rest of the hunk is omitted.
 MAX_DIFF_HEADER_CHARACTERS = 160
 _FAILURE_PREFIXES = ("Exit code", "Error")
 _FILE_NAME_IN_TEXT_PATTERN = compile_lazily(r"[\w-]+(?:\.[\w-]+)*\.\w{1,8}\b")
@@ -240,7 +239,7 @@ def _list_calls(
     listed: list[_ListedCall] = []
     remaining_characters = max_characters
     with open_transcript(session.file) as stream:
-        end, line_number = digest.read_bytes_and_lines
+        end, line_number = digest.bytes_and_lines_read
         for line in read_lines_backwards(stream, end):
             line_number -= 1
             if remaining_characters <= 0 or end - line.offset > MAX_SEARCHED_BYTES:
@@ -685,10 +684,10 @@ def _find_cd_folder(inputs: Record) -> str:
     return shell.find_start_folder(parts) or ""
 
 
-def _list_read_files(parts: Sequence[shell.SimpleCommand]) -> list[str]:
-    """Return the files that the simple commands in ``parts`` show or search."""
+def _list_read_files(simple_commands: Sequence[shell.SimpleCommand]) -> list[str]:
+    """Return the files that the simple commands in ``simple_commands`` show or search."""
     names: list[str] = []
-    for words, _ in parts:
+    for words, _ in simple_commands:
         if words and words[0] in _FILE_READING_PROGRAMS | _SEARCH_PROGRAMS:
             operands = shell.select_operands(words[1:])
             names += [word for word in operands if _FILE_NAME_END_PATTERN.search(word)]
@@ -765,10 +764,10 @@ class _BranchTracker:
                 self._created_branches.add(branch)
 
 
-def _list_git_verbs(parts: Sequence[shell.SimpleCommand]) -> frozenset[str]:
+def _list_git_verbs(simple_commands: Sequence[shell.SimpleCommand]) -> frozenset[str]:
     """Return the git subcommands in a command, leaving out comparisons such as ``git diff a..b``."""
     verbs: set[str] = set()
-    for part in parts:
+    for part in simple_commands:
         if part.words[:1] == ("git",) and not any(".." in word for word in part.words):
             verbs.update([*shell.iterate_git_arguments(part.words)][:1])
     return frozenset(verbs)
@@ -820,10 +819,10 @@ _ROUTINE_COMMAND_PATTERN = compile_lazily(
 commits."""
 
 
-def _is_search(parts: Sequence[shell.SimpleCommand]) -> bool:
+def _is_search(simple_commands: Sequence[shell.SimpleCommand]) -> bool:
     """Check whether the first program of a command is a search program, ignoring ``cd``."""
     programs = []
-    for part in parts:
+    for part in simple_commands:
         if part.words and part.words[0] != "cd":
             programs.append(part.words[0])
     return bool(programs) and programs[0] in _SEARCH_PROGRAMS
@@ -852,13 +851,15 @@ def _is_diff(block: Record) -> bool:
     return any(part.words[:1] == ("git",) and "diff" in part.words[1:3] for part in parts)
 
 
-def _is_work_tree_diff(part: shell.SimpleCommand) -> bool:
+def _is_work_tree_diff(simple_command: shell.SimpleCommand) -> bool:
     """Check whether a simple command is a ``git diff`` that does not name a commit."""
-    operands = [word for word in part.words[2:] if not word.startswith("-") or word == "--"]
+    operands = [
+        word for word in simple_command.words[2:] if not word.startswith("-") or word == "--"
+    ]
     is_of_commits = (
         operands[:1] != ["--"] and bool(operands) and not _FILE_NAME_END_PATTERN.search(operands[0])
     )
-    return part.words[:2] == ("git", "diff") and not is_of_commits
+    return simple_command.words[:2] == ("git", "diff") and not is_of_commits
 
 
 _STATE_QUERY_COMMANDS = (("git", "diff"), ("git", "status"))

@@ -29,7 +29,7 @@ from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH_PATTERN,
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line
 
-# At most this many characters of a path are shown. Only the end of a longer path is shown.
+# The maximum number of characters shown of a path. Only the end of a longer path is shown.
 MAX_PATH_CHARACTERS = 300
 # The note on a file if only the output of git shows that the file was changed.
 NAMED_BY_GIT_NOTE = "named by git only"
@@ -206,7 +206,7 @@ def _proves_removal(command: ShellCommand) -> bool:
 
 
 def _find_certainly_removed_paths(command: ShellCommand) -> frozenset[str]:
-    """Return the paths that a command certainly removed, although other parts of it may have failed.
+    """Return the paths that a command certainly removed, even if other parts of the command failed.
 
     If the whole command succeeded, its last part certainly worked. If its first part is a command
     such as ``rm -f``, this part certainly worked if ``rm`` printed no error message.
@@ -256,8 +256,8 @@ def _add_listed_files(
 
     Return all files that git listed, including untracked files.
     """
-    # If git listed a file before the first command that may change files, the session did not make
-    # this change.
+    # The session did not change a file that git listed before the first command that may change
+    # files.
     working_orders = (
         c.run.position.order
         for c in commands
@@ -678,7 +678,7 @@ def _make_commit_entry(commit: Commit) -> DigestEntry:
     label = f"commit {commit.hash}" if commit.hash else "commit:"
     notes = [f"on {commit.branch}"] if commit.branch else []
     if commit.is_rebased:
-        notes.append("rebased since, which gave it a new hash")
+        notes.append("rebased since, so its hash has changed")
     return make_entry(f"{label} {commit.subject}", commit.position, ", ".join(notes))
 
 

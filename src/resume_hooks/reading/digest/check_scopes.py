@@ -149,9 +149,9 @@ class PassedChecks:
         return list(_list_scopes_in_folder(check_run.parts, check_run.folder))
 
 
-def selects_tests(parts: Sequence[SimpleCommand]) -> bool:
+def selects_tests(simple_commands: Sequence[SimpleCommand]) -> bool:
     """Check whether a command names the tests that it runs."""
-    return any(scope.filters for scope in _list_scopes_in_folder(parts, ""))
+    return any(scope.filters for scope in _list_scopes_in_folder(simple_commands, ""))
 
 
 def _list_printed_scopes(check_run: CheckRun) -> Iterator[_CheckScope]:
@@ -167,10 +167,12 @@ def _list_printed_scopes(check_run: CheckRun) -> Iterator[_CheckScope]:
         yield from _list_scopes_in_folder(shell.parse_simple_commands(text), check_run.folder)
 
 
-def _list_scopes_in_folder(parts: Sequence[SimpleCommand], folder: str) -> Iterator[_CheckScope]:
-    for part in parts:
-        if shell.find_program((part,)):
-            yield _make_scope(part.words, folder)
+def _list_scopes_in_folder(
+    simple_commands: Sequence[SimpleCommand], folder: str
+) -> Iterator[_CheckScope]:
+    for simple_command in simple_commands:
+        if shell.find_program((simple_command,)):
+            yield _make_scope(simple_command.words, folder)
 
 
 def _make_scope(words: Sequence[str], folder: str) -> _CheckScope:
@@ -223,8 +225,8 @@ def _covers_scope(wider: _CheckScope, scope: _CheckScope) -> bool:
 def _selects_all_tests(wider_filters: Sequence[str], filters: Sequence[str]) -> bool:
     """Check whether ``wider_filters`` select every test that ``filters`` select.
 
-    This is so if ``wider_filters`` is empty, or if each wider filter equals the corresponding
-    filter or is a part of that filter's name.
+    This is so if ``wider_filters`` is empty. It is also so if each wider filter equals the
+    corresponding filter, or is a plain name that the corresponding filter contains.
     """
     if not wider_filters:
         return True

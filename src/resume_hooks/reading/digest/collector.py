@@ -82,7 +82,7 @@ _NOTICE_PATTERN = compile_lazily(r"\[[^\[\]\n]{1,300}\]")
 
 
 class LineageFacts:
-    """The facts of a lineage. If ``sidechain`` is True, they are the facts of a sub-agent instead."""
+    """The facts of a lineage. If ``is_sidechain`` is True, they are the facts of a sub-agent instead."""
 
     goal_status = ""
     interruption: Quote | None = None
@@ -106,13 +106,14 @@ class LineageFacts:
     instructions: Quote | None = None
     """The project's instructions, as the client last sent them."""
     instructions_name = ""
-    """The name and the folder of the file with the project's instructions."""
+    """A name for the file with the project's instructions, such as ``AGENTS.md of /home/me/app``.
+    """
 
     sidechain_facts: LineageFacts | None = None
     """The facts of sub-agents whose records are in the session's own file. Old clients wrote them
     there."""
 
-    def __init__(self, *, sidechain: bool = False) -> None:
+    def __init__(self, *, is_sidechain: bool = False) -> None:
         self.prompts = Prompts()
         self.todo_list = TodoList()
         self.marks = WrittenTodosAndPlans()
@@ -152,7 +153,7 @@ class LineageFacts:
         """The restricted sandbox that the last message describes, or None. If several messages in a
         row contain the same description, it is quoted from the first of them."""
         self.plan_mode, self.plan_file = False, ""
-        self.read_bytes_and_lines = (0, 0)
+        self.bytes_and_lines_read = (0, 0)
         """How far the last file was read: the number of bytes and the number of lines."""
         self.words_since_prompt: Quote | None = None
         """The assistant's last words after the last prompt."""
@@ -161,7 +162,7 @@ class LineageFacts:
         self.foreign_prompts: set[RecordPosition] = set()
         """The prompts in the imported part of a file, which another user wrote."""
         self._imported_at = ""
-        self._sidechain = sidechain
+        self._is_sidechain = is_sidechain
         self._branches = Branches()
         self._copy_detector = CopyDetector()
         self.last_call_order = 0
@@ -221,8 +222,8 @@ class LineageFacts:
 
     def process_record(self, record: Record, session_id: str, line_number: int) -> None:
         """Process one record. ``line_number`` is its line in the session, counted from 0."""
-        if (record.get("isSidechain") is True) != self._sidechain:
-            if not self._sidechain:
+        if (record.get("isSidechain") is True) != self._is_sidechain:
+            if not self._is_sidechain:
                 self._prepare_sidechain_facts().process_record(record, session_id, line_number)
             return
         self._order += 1
@@ -242,7 +243,7 @@ class LineageFacts:
         The sequence numbers in these facts continue from the session's records.
         """
         if self.sidechain_facts is None:
-            self.sidechain_facts = LineageFacts(sidechain=True)
+            self.sidechain_facts = LineageFacts(is_sidechain=True)
         self.sidechain_facts.set_record_count(self._order)
         self._order += 1
         return self.sidechain_facts
@@ -277,8 +278,8 @@ class LineageFacts:
 
     def process_prescan(self, prescan: Prescan, session_id: str, line_number: int) -> bool:
         """Process the fields that a prescan read. Return False if the whole record must be parsed."""
-        if prescan.is_sidechain != self._sidechain:
-            if self._sidechain:
+        if prescan.is_sidechain != self._is_sidechain:
+            if self._is_sidechain:
                 return True
             return self._prepare_sidechain_facts().process_prescan(prescan, session_id, line_number)
         call = self._open_calls.get(prescan.call_id) if prescan.call_id else None

@@ -124,10 +124,10 @@ class _CommitHistory:
         self.rewritten_hashes: set[str] = set()
         self._branch = ""
 
-    def process_run(self, run: ShellRun, parts: Sequence[shell.SimpleCommand]) -> None:
-        """Process a command that ran. ``parts`` are its simple commands."""
+    def process_run(self, run: ShellRun, simple_commands: Sequence[shell.SimpleCommand]) -> None:
+        """Process a command that ran. ``simple_commands`` are the commands of which it consists."""
         new_commits = _parse_commits(run)
-        for part in parts:
+        for part in simple_commands:
             if part.words[:1] == ("git",):
                 self._process_git_command(
                     [*shell.iterate_git_arguments(part.words)], run, new_commits

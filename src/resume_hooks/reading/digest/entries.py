@@ -117,7 +117,7 @@ class Digest:
     ancestors and sub-agents that were too large to read. ``skipped_bytes`` is the number of bytes
     that were skipped in the middle of the session. ``remark_count`` is the number of messages that
     are not in the talk. ``secrets`` are texts that contain secrets. They are never stored or shown,
-    and no text that is added later may contain the same secrets. ``read_bytes_and_lines`` is the
+    and no text that is added later may contain the same secrets. ``bytes_and_lines_read`` is the
     number of bytes and the number of lines that were read from the session, or two zeros.
     """
 
@@ -129,14 +129,14 @@ class Digest:
     skipped_bytes: int = 0
     remark_count: int = 0
     secrets: tuple[str, ...] = field(default=(), compare=False)
-    read_bytes_and_lines: tuple[int, int] = field(default=(0, 0), compare=False)
+    bytes_and_lines_read: tuple[int, int] = field(default=(0, 0), compare=False)
 
     def section_entries(self, section: str) -> tuple[DigestEntry, ...]:
         """Return the entries of a section, the most useful first."""
         return self.sections.get(section, ())
 
 
-def select_knowledge(digest: Digest) -> Digest:
+def select_code_knowledge(digest: Digest) -> Digest:
     """Return the part of a digest that is useful for a new task on the same code.
 
     The talk, the goal and the unfinished work are left out.

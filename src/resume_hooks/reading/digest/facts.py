@@ -18,10 +18,10 @@ from resume_hooks.reading.digest.prose import keep_typed_text, mark_pastes
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import is_placeholder
-from resume_hooks.transcripts.records import FILE_PATH_INPUTS, Record, get_string, list_objects
+from resume_hooks.transcripts.records import FILE_PATH_INPUT_NAMES, Record, get_string, list_objects
 
 _PATH_INPUT_NAMES = (
-    *FILE_PATH_INPUTS,
+    *FILE_PATH_INPUT_NAMES,
     "path",
     "destination",
     "relative_path",
@@ -84,7 +84,7 @@ _DONE_STATUSES = frozenset({"completed", "deleted", "cancelled"})
 
 # A queued prompt is compared with this number of the latest prompts.
 MAX_COMPARED_PROMPTS = 4
-# At most this many queued prompts are searched for a prompt.
+# A prompt that left the queue is compared with at most this number of queued prompts.
 MAX_COMPARED_QUEUED_PROMPTS = 50
 
 INTERRUPTION_PREFIX = "[Request interrupted"
@@ -410,9 +410,9 @@ def update_polled_run(
 ) -> ShellRun:
     """Return the run of a command that was still running, updated with the output that a poll shows.
 
-    At the poll, the command may have ended, although some scripts print no exit status. If the
-    session sent Ctrl-C to a command, the command is treated as interrupted, unless it ended with
-    status 0.
+    The command may already have ended at the time of the poll, even if no exit status is known,
+    because some scripts print none. If the session sent Ctrl-C to a command, the command is treated
+    as interrupted, unless it ended with status 0.
     """
     status: int | None = None
     if block.get(records.EXIT_STATUS_FIELD) is not None:
@@ -587,13 +587,15 @@ class TodoList:
         return bool(rows) and all(row.status in _DONE_STATUSES for row in rows)
 
 
-def _is_for_client(entry: Quote) -> bool:
+def _is_command_for_client_or_plugin(queued_prompt: Quote) -> bool:
     """Check whether a queued prompt is a command for the client or for this plugin.
 
     A prompt without a text is such a command, because newer clients do not record a queued
     command's text.
     """
-    return not entry.text or entry.text.lstrip().startswith(_QUEUED_COMMAND_PREFIXES)
+    return not queued_prompt.text or queued_prompt.text.lstrip().startswith(
+        _QUEUED_COMMAND_PREFIXES
+    )
 
 
 class Prompts:
@@ -661,7 +663,7 @@ class Prompts:
         elif operation in {"dequeue", "remove"} and self._queue:
             queued_prompt = self._find_queued_prompt(content, operation)
             self._queue.remove(queued_prompt)
-            self._is_command_running = _is_for_client(queued_prompt)
+            self._is_command_running = _is_command_for_client_or_plugin(queued_prompt)
             self._dequeued_command = None
             if self._is_command_running:
                 self._dequeued_command = queued_prompt
@@ -683,7 +685,9 @@ class Prompts:
             if content:
                 is_match = queued_prompt.text == content
             else:
-                is_match = operation == "dequeue" and _is_for_client(queued_prompt)
+                is_match = operation == "dequeue" and _is_command_for_client_or_plugin(
+                    queued_prompt
+                )
             if is_match:
                 return queued_prompt
         return self._queue[0]
@@ -718,7 +722,7 @@ class Prompts:
         self._dequeued_command = None
         remaining = []
         for quote in self._queue:
-            if not _is_for_client(quote):
+            if not _is_command_for_client_or_plugin(quote):
                 remaining.append(quote)
         self._queue.clear()
         return sum(self.add_prompt(quote) for quote in remaining) > 0

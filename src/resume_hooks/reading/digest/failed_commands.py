@@ -36,10 +36,10 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # A similar command is a replacement only if it is among this many successive commands, counted from
 # the failed one.
-REPLACEMENT_WINDOW_COMMANDS = 12
+MAX_COMMANDS_UP_TO_REPLACEMENT = 12
 # How many of the latest turns may contain errors that are still open.
 MAX_TURNS_WITH_OPEN_ERRORS = 3
-# At most this many characters of a failed command are shown. The command's output follows them.
+# The maximum number of characters shown of a failed command. The command's output follows them.
 MAX_FAILED_COMMAND_CHARACTERS = 120
 # The maximum number of characters to read from a tool's error message.
 MAX_TOOL_ERROR_CHARACTERS = 1_000
@@ -148,7 +148,7 @@ def _find_replacement(
 
     It is a similar command, or the same command with a different path to its program.
     """
-    for other in later_commands[: REPLACEMENT_WINDOW_COMMANDS - 1]:
+    for other in later_commands[: MAX_COMMANDS_UP_TO_REPLACEMENT - 1]:
         has_ended_well = other.has_worked or (
             failed_command.run.status is None and other.may_have_succeeded
         )
@@ -196,10 +196,10 @@ def list_open_errors(
 ) -> Iterator[DigestEntry]:
     """Yield the failures after ``first_order`` that may still be open.
 
-    A failure is closed if a later command with the same programs succeeds. It is also closed if a
-    command succeeds that starts with the same words and checks, builds or runs something. If a
-    command was run several times, only its last run is considered, even if the path of the program
-    differs. The failure of a server tool is closed if the tool succeeds later.
+    A failure is closed if a later command that runs the same programs succeeds. It is also closed
+    if a later command succeeds that begins with the same words and checks, builds or runs
+    something. If a command was run several times, only its last run is considered, even if the path
+    of the program differs. The failure of a server tool is closed if the tool succeeds later.
     """
     last_commands: dict[tuple[tuple[str, ...], ...], ShellCommand] = {}
     for command in commands:
@@ -338,26 +338,26 @@ class _ProgramsProvingFix(NamedTuple):
     tool_names: frozenset[str]
 
 
-def _list_programs_proving_fix(parts: tuple[SimpleCommand, ...]) -> _ProgramsProvingFix:
+def _list_programs_proving_fix(simple_commands: tuple[SimpleCommand, ...]) -> _ProgramsProvingFix:
     """Return the programs and tools whose success proves that these simple commands work.
 
     If one of the commands is a build, the programs include all that compile the same code.
     """
-    programs = set(_list_programs(parts))
+    programs = set(_list_programs(simple_commands))
     for program in programs & _COMPILING_COMMANDS_BY_BUILD.keys():
         programs |= _COMPILING_COMMANDS_BY_BUILD[program]
     tools = {program.split()[0] for program in programs} - _MULTIPURPOSE_TOOLS
     return _ProgramsProvingFix(frozenset(programs), frozenset(tools))
 
 
-def _list_project_checks(parts: Sequence[SimpleCommand]) -> list[str]:
+def _list_project_checks(simple_commands: Sequence[SimpleCommand]) -> list[str]:
     """Return the commands of this project's own checks, for example ``tools/check fast``.
 
     The caller also searches for these commands in other commands, for example in the argument of
     ``sh -c``.
     """
     checks = []
-    for words, _ in parts:
+    for words, _ in simple_commands:
         if len(words) > 1 and "/" in words[0] and has_check_word(words[:2]):
             checks.append(" ".join(words[:2]))
     return checks
@@ -385,9 +385,9 @@ _FILE_MOVING_PROGRAMS = frozenset({"cp", "mv", "rm", "mkdir"})
 
 
 @lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
-def _list_programs(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
-    """Return the programs in ``parts``. Programs that only move files are left out if there are others."""
-    programs = {shell.find_program((part,)) for part in parts} - {""}
+def _list_programs(simple_commands: tuple[SimpleCommand, ...]) -> frozenset[str]:
+    """Return the programs in ``simple_commands``. Programs that only move files are left out if there are others."""
+    programs = {shell.find_program((simple_command,)) for simple_command in simple_commands} - {""}
     other_than_movers = {
         program for program in programs if program.split()[0] not in _FILE_MOVING_PROGRAMS
     }

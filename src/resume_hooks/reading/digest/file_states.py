@@ -82,7 +82,7 @@ _CLEAN_STATUS_MESSAGES = (
     "nothing to commit (working directory clean)",
 )
 _SHORT_STATUS_OPTIONS = frozenset({"-s", "--short", "--porcelain", "-sb", "-bs"})
-_UPDATE_OPTIONS = frozenset({"-u", "--update"})
+_ADD_TRACKED_OPTIONS = frozenset({"-u", "--update"})
 _STATUS_CHANGING_SUBCOMMANDS = frozenset(
     {"checkout", "switch", "stash", "merge", "pull", "rebase", "clean", "reset"}
 )
@@ -99,7 +99,7 @@ MAX_COMMITS_AFTER_STATUS = 2
 # At most this many folders outside the home folder are treated as checkouts. If there are more, the
 # folders that were used last are treated as checkouts.
 MAX_OTHER_CHECKOUTS = 40
-_ADD_ALL_OPTIONS = _UPDATE_OPTIONS | {"-A", "--all"}
+_ADD_ALL_OPTIONS = _ADD_TRACKED_OPTIONS | {"-A", "--all"}
 _SHELL_EXPANSION_PATTERN = compile_lazily(r"[$*?`\[]")
 """Characters that the shell expands. If a word contains one, the words that git got are unknown."""
 
@@ -138,9 +138,9 @@ class RecordedCommit(NamedTuple):
     short_hash: str
     branch: str
 
-    def describe(self, branch: str) -> str:
-        """Return the short hash, followed by the commit's branch if it is not ``branch``."""
-        if self.branch and self.branch != branch:
+    def describe_commit(self, current_branch: str) -> str:
+        """Return the short hash, followed by the commit's branch if it is not ``current_branch``."""
+        if self.branch and self.branch != current_branch:
             return f"{self.short_hash} on {self.branch}"
         return self.short_hash
 
@@ -155,12 +155,12 @@ class FileState(NamedTuple):
     label: str
     commit: RecordedCommit | None = None
 
-    def describe(self, branch: str) -> str:
-        """Return the state as a note, which names the branch of the commit if it is not ``branch``."""
+    def describe_state(self, current_branch: str) -> str:
+        """Return the state as a note, which names the branch of the commit if it is not ``current_branch``."""
         if self.commit is None:
             return self.label
         named = f"committed in {self.commit.short_hash}" if self.commit.short_hash else "committed"
-        if self.commit.branch and self.commit.branch != branch:
+        if self.commit.branch and self.commit.branch != current_branch:
             return f"{named} on {self.commit.branch}"
         return named
 
@@ -369,11 +369,11 @@ class FileStates:
             if self.states[path].label in UNCOMMITTED_STATES and path not in later_paths:
                 self.states[path] = FileState(MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE)
 
-    def list_files_in_state(self, label: str) -> list[str]:
-        """Return the files with the state ``label`` that were not removed, the latest last."""
+    def list_files_in_state(self, state_label: str) -> list[str]:
+        """Return the files with the state ``state_label`` that were not removed, the latest last."""
         files: list[str] = []
         for path, state in self.states.items():
-            if state.label == label and path not in self.removed_paths:
+            if state.label == state_label and path not in self.removed_paths:
                 files.append(path)
         return files
 
@@ -452,17 +452,17 @@ class FileStates:
             return ""
         commit = state.commit
         if commit is None:
-            return state.describe(branch)
+            return state.describe_state(branch)
         if commit.short_hash in self._final_commits.rewritten_hashes:
-            return state._replace(commit=commit._replace(short_hash="")).describe(branch)
+            return state._replace(commit=commit._replace(short_hash="")).describe_state(branch)
         if commit.short_hash in self._branch_by_commit:
             state = state._replace(
                 commit=commit._replace(branch=self._branch_by_commit[commit.short_hash])
             )
         reverting_commit = self._reverting_commits.get(commit.short_hash[:MIN_HASH_CHARACTERS])
         if reverting_commit is None:
-            return state.describe(branch)
-        return f"{state.describe(branch)}, reverted in {reverting_commit.describe(branch)}"
+            return state.describe_state(branch)
+        return f"{state.describe_state(branch)}, reverted in {reverting_commit.describe_commit(branch)}"
 
     def make_entry_path(self, path: str, folder: str) -> str:
         """Convert a path that git printed in ``folder`` to the form of the paths in the digest's entries."""
@@ -530,7 +530,7 @@ class FileStates:
         added_paths = set(self._match_files(operands, call.folder))
         if adds_all:
             added_paths.update(self._list_paths_in_same_checkout(call.folder))
-        if _UPDATE_OPTIONS.intersection(arguments):
+        if _ADD_TRACKED_OPTIONS.intersection(arguments):
             added_paths -= self.untracked_paths
         self._staged_paths |= added_paths
         for path in added_paths if not call.run.has_failed else ():
@@ -948,11 +948,13 @@ def derive_file_states(
     oldest first. ``final_commits`` contains the commits that exist at the end, with their current
     branches and hashes.
     """
-    states = FileStates(home, listed_only_paths, final_commits, _find_other_roots(runs, home))
+    states = FileStates(
+        home, listed_only_paths, final_commits, _find_checkout_roots_outside_home(runs, home)
+    )
     sorted_edits = sorted(edits, key=lambda edit: edit.order)
     edit_index = 0
     for run, parts in runs:
-        if not _may_change_state(run.command):
+        if not _may_change_file_states(run.command):
             continue
         while (
             edit_index < len(sorted_edits) and sorted_edits[edit_index].order <= run.position.order
@@ -985,7 +987,7 @@ def derive_file_states(
     return states
 
 
-def _find_other_roots(
+def _find_checkout_roots_outside_home(
     runs: Sequence[tuple[ShellRun, tuple[SimpleCommand, ...]]], home: str
 ) -> list[str]:
     """Return the roots of checkouts outside the home folder, as far as git commands reveal them.
@@ -1013,9 +1015,9 @@ def _find_other_roots(
     return roots
 
 
-def _is_only_git(parts: Sequence[SimpleCommand]) -> bool:
+def _is_only_git(simple_commands: Sequence[SimpleCommand]) -> bool:
     """Check whether a run contains only ``cd``, and git commands that print nothing like a status."""
-    for words, _ in parts:
+    for words, _ in simple_commands:
         is_git = (
             words[:1] == ("git",) and next(iterate_git_arguments(words), "") in _QUIET_SUBCOMMANDS
         )
@@ -1024,16 +1026,16 @@ def _is_only_git(parts: Sequence[SimpleCommand]) -> bool:
     return True
 
 
-def _may_change_state(command: str) -> bool:
+def _may_change_file_states(command: str) -> bool:
     return "git" in command or "mv " in command
 
 
 def _find_git_and_move_calls(
-    run: ShellRun, parts: Sequence[SimpleCommand]
+    run: ShellRun, simple_commands: Sequence[SimpleCommand]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the git commands and the ``mv`` commands in a run, each with the folder in which it runs."""
     folder = run.folder
-    for words, _ in parts:
+    for words, _ in simple_commands:
         if words[:1] == ("cd",):
             folder = posixpath.normpath(posixpath.join(folder, words[-1]))
         elif words[:1] == ("mv",):

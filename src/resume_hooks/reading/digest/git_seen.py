@@ -15,7 +15,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.redaction.lazy_patterns import compile_lazily
-from resume_hooks.transcripts.head_tail import NO_BRANCH
+from resume_hooks.transcripts.head_tail import MISSING_BRANCH_MARKER
 
 _BRANCH_OUTPUT_PATTERN = compile_lazily(
     r"\n(?:On branch (\S+)|## ([^\s.]+(?:\.[^\s.]+)*)(?=\.\.\.|\s|\Z)|Switched to (?:a new )?branch '([^'\n]+)'|"
@@ -175,7 +175,7 @@ def _list_known_checkouts(checkouts: Iterable[SessionCheckout], home: str) -> li
     """Return the checkouts whose folder and branch are known, that of the folder ``home`` first."""
     known_checkouts = []
     for checkout in checkouts:
-        if checkout.folder and checkout.branch != NO_BRANCH:
+        if checkout.folder and checkout.branch != MISSING_BRANCH_MARKER:
             known_checkouts.append(checkout)
     known_checkouts.sort(key=lambda checkout: checkout.folder != home)
     return known_checkouts
@@ -224,9 +224,9 @@ def read_branch(run: ShellRun) -> str:
     return ""
 
 
-def find_run_folder(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
+def find_run_folder(run: ShellRun, simple_commands: tuple[shell.SimpleCommand, ...]) -> str:
     """Return the folder in which a command ran, or ``""`` if it is unknown."""
-    target = shell.find_start_folder(parts)
+    target = shell.find_start_folder(simple_commands)
     if run.folder and target is not None:
         return posixpath.normpath(posixpath.join(run.folder, target))
     return ""

@@ -16,12 +16,12 @@ MIN_REPLACED_CHARACTERS = 20
 # If a later edit wrote more than this fraction of the changed text, only the later edit is shown.
 MAX_REPLACED_FRACTION = 0.6
 MAX_REPLACEMENTS = 300  # At most this many later replacements are applied to one text.
-# At most this many positions in a text are tested for an overlap with a later edit.
+# The maximum number of positions in a text at which an overlap with a later edit is looked for.
 MAX_OVERLAP_TRIALS = 5
 OMITTED_ROW = "[...]"  # The line between the texts of two edits in one call.
 
 # The inputs of a call that contain the text to write.
-_WRITTEN_TEXT_INPUTS = ("new_string", "content", "new_source")
+_WRITTEN_TEXT_INPUT_NAMES = ("new_string", "content", "new_source")
 
 
 class _Replacement(NamedTuple):
@@ -95,7 +95,7 @@ def list_edits(inputs: Record) -> list[Record]:
 
 
 def _find_edit_text(edit: Record) -> str:
-    for key in _WRITTEN_TEXT_INPUTS:
+    for key in _WRITTEN_TEXT_INPUT_NAMES:
         if text := get_string(edit, key):
             return text
     return ""
@@ -120,7 +120,7 @@ def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
 
     If the edit left the first lines of this end unchanged, these lines are kept.
     """
-    start = _find_overlap(text, replacement.old_text)
+    start = _find_overlap_start(text, replacement.old_text)
     if start is None:
         return text
     old_lines = text[start:].splitlines(keepends=True)
@@ -138,7 +138,7 @@ def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
     return f"{kept_text.rstrip()}\n{OMITTED_ROW}"
 
 
-def _find_overlap(text: str, later_text: str) -> int | None:
+def _find_overlap_start(text: str, later_text: str) -> int | None:
     """Return the index from which ``text`` equals the start of ``later_text``, or None."""
     beginning = later_text[:MIN_REPLACED_CHARACTERS]
     if not beginning.strip():

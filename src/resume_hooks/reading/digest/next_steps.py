@@ -23,7 +23,7 @@ MAX_SEARCHED_ANSWER_CHARACTERS = 6_000
 MAX_STEPS_PER_ANSWER = 3  # At most this many steps are quoted from one answer.
 # The maximum number of characters in a line that introduces a list of steps.
 MAX_STEPS_HEADING_CHARACTERS = 80
-MAX_EARLIER_ANSWERS = 3  # This many answers before the last one are searched for steps.
+MAX_EARLIER_ANSWERS = 3  # How many answers before the last one are searched for steps.
 # How many of the latest prompts are searched for work that the user postponed.
 MAX_SEARCHED_PROMPTS = 12
 MAX_POSTPONING_SENTENCES = 2  # The maximum number of sentences about postponed work.
@@ -233,7 +233,7 @@ _OPTIONS_HEADING_PATTERN = compile_lazily(
     r"\b(?:options?|alternatives?|choices?|either|(?:pick|choose)\s+(?:one|from))\b", re.IGNORECASE
 )
 """Words in a heading that offers the steps below it as options."""
-MAX_OPTION_CHARACTERS = 120  # At most this many characters of each option are shown.
+MAX_OPTION_CHARACTERS = 120  # The maximum number of characters shown of each option.
 # The joined options are put in quotes, so the separator closes the quotes and opens them again.
 OPTION_SEPARATOR = '" or "'
 

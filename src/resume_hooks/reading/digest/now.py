@@ -38,7 +38,7 @@ from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH_PATTERN
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line, quote_name
-from resume_hooks.transcripts.head_tail import NO_BRANCH
+from resume_hooks.transcripts.head_tail import MISSING_BRANCH_MARKER
 
 PULL_REQUEST_LABEL = "pull request of this branch"
 ALL_DONE_NOTE = "a later task list is done, but it may not cover everything"
@@ -48,8 +48,8 @@ CONFLICTS_LABEL = "in conflict, to be resolved"
 MAX_FOREIGN_COMMITS = 5  # At most this many commits by others are listed.
 MAX_NAMED_FILES = 8  # At most this many uncommitted files are listed.
 # The maximum total number of characters in the names of the uncommitted files.
-MAX_NAMES_CHARACTERS = 270
-# At most this many sub-agents, and at most this many commands, are listed as running.
+MAX_FILE_NAMES_CHARACTERS = 270
+# The maximum number of sub-agents that are listed as running. The same number applies to commands.
 MAX_RUNNING_TASKS = 3
 # This many characters at the start of a plan are searched for its title.
 MAX_PLAN_CHARACTERS = 4_000
@@ -161,9 +161,9 @@ def _list_session_branches(
                 f"in {quote_name(checkout.folder)}: branch {quote_name(checkout.branch)}, when last seen",
                 checkout.position,
             )
-    elif session_git.branch and session_git.branch != NO_BRANCH:
+    elif session_git.branch and session_git.branch != MISSING_BRANCH_MARKER:
         yield from _list_last_branch(session_git)
-    if facts.later_branch not in {"", NO_BRANCH, session_git.branch}:
+    if facts.later_branch not in {"", MISSING_BRANCH_MARKER, session_git.branch}:
         yield make_entry(f"branch {quote_name(facts.later_branch)}, seen only after the work", "")
 
 
@@ -243,7 +243,7 @@ def _list_documents(
             note = ", ".join(filter(None, (note, ALL_DONE_NOTE)))
         if other_files:
             yield make_entry(
-                f"a document about the work, part of which may be done: {path}", position, note
+                f"a document about work that may be partly done: {path}", position, note
             )
         else:
             yield make_entry(
@@ -390,7 +390,7 @@ def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
     if session_git.left_branch:
         former = quote_name(session_git.left_branch)
         yield make_entry(
-            f"no git command of the session left branch {former}: files changed there may have been committed since",
+            f"branch {former} was left outside the session: files changed there may have been committed since",
             "",
         )
 
@@ -486,7 +486,7 @@ def _collect_folders(names: Sequence[str]) -> frozenset[str]:
 def _join_first_names(names: Sequence[str]) -> str:
     """Return as many names as fit into a line, followed by the number of names that do not fit."""
     shown_names: list[str] = []
-    remaining_characters = MAX_NAMES_CHARACTERS
+    remaining_characters = MAX_FILE_NAMES_CHARACTERS
     for name in names[:MAX_NAMED_FILES]:
         remaining_characters -= len(name) + 2
         if shown_names and remaining_characters < 0:

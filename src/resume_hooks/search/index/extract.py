@@ -187,7 +187,7 @@ class TextExtractor:
             inputs += records.iterate_strings(values)
             files += (
                 path
-                for key in records.FILE_PATH_INPUTS
+                for key in records.FILE_PATH_INPUT_NAMES
                 if (path := get_string(values, key)) and len(path) <= MAX_PATH_CHARACTERS
             )
         return name

@@ -49,7 +49,7 @@ from resume_hooks.parts.share.export.parts import (
 )
 from resume_hooks.reading.render import format_fields
 from resume_hooks.transcripts.records import (
-    FILE_PATH_INPUTS,
+    FILE_PATH_INPUT_NAMES,
     Record,
     file_path_from_input,
     get_string,
@@ -416,7 +416,9 @@ def _build_plain_input_markup(call: CallPart) -> Iterator[Html]:
             remaining_inputs.pop(key)
     if file_path_from_input(remaining_inputs):
         remaining_inputs = {
-            key: value for key, value in remaining_inputs.items() if key not in FILE_PATH_INPUTS
+            key: value
+            for key, value in remaining_inputs.items()
+            if key not in FILE_PATH_INPUT_NAMES
         }
     if fields_markup := format_fields(remaining_inputs):
         yield build_code_markup(fields_markup, "", "input")
