@@ -135,7 +135,9 @@ def test_the_lifetime_of_the_cache_is_the_requested_one(
     )
 
 
-def test_the_last_request_that_wrote_to_the_cache_sets_its_lifetime(config_home: ConfigHome) -> None:
+def test_the_last_request_that_wrote_to_the_cache_sets_its_lifetime(
+    config_home: ConfigHome,
+) -> None:
     """The last request that wrote to the cache determines the cache's lifetime.
 
     The very last request determines the model.

@@ -182,7 +182,9 @@ def test_metadata_on_a_later_line_names_no_parent(tmp_path: Path) -> None:
     "preceding_bytes",
     [b"", b"\xef\xbb\xbf", b'{"type":"summary","summary":"x","leafUuid":"y"}\n', b"torn\n"],
 )
-def test_the_parent_of_a_fork_is_read_from_its_records(tmp_path: Path, preceding_bytes: bytes) -> None:
+def test_the_parent_of_a_fork_is_read_from_its_records(
+    tmp_path: Path, preceding_bytes: bytes
+) -> None:
     """A fork's parent is read from the first record with ``forkedFrom``, whatever comes before it."""
     forked = user("hi", uuid="a", forkedFrom={"sessionId": PARENT_ID, "messageUuid": "m"})
     parent = read_parent(write_bytes_as_session(tmp_path, preceding_bytes + line(forked) + b"\r\n"))

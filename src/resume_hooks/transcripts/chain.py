@@ -178,7 +178,7 @@ class RecordGraph:
 def _skip_progress_records(
     parent: str | None, progress_parents: dict[str, str | None]
 ) -> str | None:
-    """Return ``parent`` or, if it is a progress record, the uuid of its nearest ancestor that is not one.
+    """Return ``parent`` or, if it is a progress record, the uuid of its nearest ancestor of another kind.
 
     Progress records are skipped only if they come earlier in the file.
     """

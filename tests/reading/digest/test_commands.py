@@ -107,7 +107,9 @@ def test_an_open_error_of_a_chain_names_the_part_that_passed_later(config_home: 
     assert entry_notes(talk.digest(config_home), "errors") == {row: passed_note}
 
 
-def test_the_note_on_a_check_that_passed_names_the_files_edited_later(config_home: ConfigHome) -> None:
+def test_the_note_on_a_check_that_passed_names_the_files_edited_later(
+    config_home: ConfigHome,
+) -> None:
     """The note on a check names the files that were edited after the check passed, each file once.
 
     Documents, temporary files, and the client's own files are not named. A new run of the check
@@ -158,7 +160,9 @@ def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome)
     assert entry_notes(talk.digest(config_home), "commands")["pytest -q"] == edited_note
 
 
-def test_the_note_on_a_command_chain_names_the_last_pass_of_its_check(config_home: ConfigHome) -> None:
+def test_the_note_on_a_command_chain_names_the_last_pass_of_its_check(
+    config_home: ConfigHome,
+) -> None:
     """The note on a chain of a formatter and a check says that the check passed later in another chain.
 
     The note counts only the runs of the chain itself. A later run of the formatter without the
@@ -324,7 +328,9 @@ def test_a_failed_trial_in_a_temporary_folder_is_not_an_open_error(config_home: 
     ]
 
 
-def test_the_note_on_a_check_that_failed_names_the_files_edited_later(config_home: ConfigHome) -> None:
+def test_the_note_on_a_check_that_failed_names_the_files_edited_later(
+    config_home: ConfigHome,
+) -> None:
     """The note on a failed check names the files that were edited later and may have fixed the error.
 
     The note on a failed linter also names edited documents.

@@ -571,7 +571,9 @@ def test_files_that_only_git_lists_are_not_changed_by_the_session(config_home: C
     assert [*found.values()][-1] == "named by git only, committed in 1234567, as are 2 others"
 
 
-def test_a_file_in_a_removed_worktree_is_listed_with_the_worktrees_name(config_home: ConfigHome) -> None:
+def test_a_file_in_a_removed_worktree_is_listed_with_the_worktrees_name(
+    config_home: ConfigHome,
+) -> None:
     """A file in a removed worktree is listed by its path in the repository, with the worktree's name."""
     talk = _talk_with_edit("a.py").edits("/home/user/proj-fix/src/b.py")
     talk.runs("cd /home/user/proj-fix && git status", "On branch fix\n", cwd=CWD)

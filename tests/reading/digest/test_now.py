@@ -462,7 +462,9 @@ def test_each_checkout_has_its_pull_request(config_home: ConfigHome) -> None:
     assert "pull request of fix: https://github.com/a/b/pull/1" in shown
 
 
-def test_a_new_folder_is_not_named_if_the_session_changed_a_file_in_it(config_home: ConfigHome) -> None:
+def test_a_new_folder_is_not_named_if_the_session_changed_a_file_in_it(
+    config_home: ConfigHome,
+) -> None:
     """A new folder that git lists is not named if the session changed a file in it."""
     talk = Talk().prompt("go").edits("/home/user/proj/lib/a/b.py").runs("touch bin/a/b.sh")
     talk.runs("git status --short", "?? bin/\n?? lib/\n?? old/\n")
@@ -555,7 +557,9 @@ def test_a_plan_that_is_out_of_date_is_marked(config_home: ConfigHome) -> None:
     )
 
 
-def test_the_note_on_a_plan_document_counts_later_edits_and_commits(config_home: ConfigHome) -> None:
+def test_the_note_on_a_plan_document_counts_later_edits_and_commits(
+    config_home: ConfigHome,
+) -> None:
     """The note on a plan document counts the files edited and committed after the plan was written.
 
     Parts of the plan may already be done.

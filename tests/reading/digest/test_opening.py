@@ -79,30 +79,35 @@ CALLS_HEAD_LINE_PATTERN = re.compile(rf"^{CALLS_HEAD_PATTERN.pattern}$", re.MULT
 SKIPPED_PARTS_PATTERN = re.compile(r"skipped for (?:their|its) size: .*")
 
 
-def prompts_with_answers(count: int, size: int = 40) -> tuple[TalkMessage, ...]:
+def prompts_with_answers(prompt_count: int, filler_characters: int = 40) -> tuple[TalkMessage, ...]:
     """Return this many prompts, each with its answer."""
     rows = []
-    for number in range(count):
+    for number in range(prompt_count):
         rows.append(
             TalkMessage(
-                MessageKind.REQUEST, f"{SESSION}:{2 * number}", f"request {number} {'x' * size}"
+                MessageKind.REQUEST,
+                f"{SESSION}:{2 * number}",
+                f"request {number} {'x' * filler_characters}",
             )
         )
         rows.append(
             TalkMessage(
-                MessageKind.CLOSING, f"{SESSION}:{2 * number + 1}", f"answer {number} {'y' * size}"
+                MessageKind.CLOSING,
+                f"{SESSION}:{2 * number + 1}",
+                f"answer {number} {'y' * filler_characters}",
             )
         )
     return tuple(rows)
 
 
 def section_with_entries(
-    name: str, count: int, size: int = 20
+    name: str, entry_count: int, filler_characters: int = 20
 ) -> dict[str, tuple[DigestEntry, ...]]:
     """Return a section with this many entries."""
     return {
         name: tuple(
-            DigestEntry(f"{number} {'z' * size}", f"{SESSION}:{number}") for number in range(count)
+            DigestEntry(f"{number} {'z' * filler_characters}", f"{SESSION}:{number}")
+            for number in range(entry_count)
         )
     }
 

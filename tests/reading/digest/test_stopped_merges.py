@@ -36,7 +36,9 @@ def test_a_stopped_merge_is_listed_with_its_files(config_home: ConfigHome) -> No
     assert entry_notes(talk.digest(config_home), "changed")["a.py"] == "in conflict"
 
 
-def test_the_row_about_a_stopped_merge_names_files_that_were_edited_later(config_home: ConfigHome) -> None:
+def test_the_row_about_a_stopped_merge_names_files_that_were_edited_later(
+    config_home: ConfigHome,
+) -> None:
     """The row about a stopped merge names the files that were edited or added after the stop."""
     talk = _talk_with_stopped_merge().edits(f"{CWD}/a.py")
     assert _stopped_merge_rows(talk, config_home) == [

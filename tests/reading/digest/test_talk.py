@@ -123,16 +123,20 @@ def test_an_answer_is_listed_if_another_question_was_clarified(config_home: Conf
     assert request_texts(digest) == ["go", "Which one? -> The red one"]
 
 
-def compacted_talk(count: int, size: int) -> Talk:
-    """Return a compacted session with ``count`` prompts before the compaction and ``count`` after it."""
+def compacted_talk(prompt_count: int, filler_words: int) -> Talk:
+    """Return a compacted session with ``prompt_count`` prompts before the compaction and ``prompt_count`` after it."""
     talk = Talk()
-    for number in range(count):
-        talk.prompt(f"before {number} {'x ' * size}").says(f"answer before {number} {'y ' * size}")
+    for number in range(prompt_count):
+        talk.prompt(f"before {number} {'x ' * filler_words}").says(
+            f"answer before {number} {'y ' * filler_words}"
+        )
     talk.add(boundary(uuid="b", before=talk.next_parent_uuid, ts=900)).add(
         summary("What came before.", uuid="s", parent="b", ts=901)
     )
-    for number in range(count):
-        talk.prompt(f"after {number} {'x ' * size}").says(f"answer after {number} {'y ' * size}")
+    for number in range(prompt_count):
+        talk.prompt(f"after {number} {'x ' * filler_words}").says(
+            f"answer after {number} {'y ' * filler_words}"
+        )
     return talk
 
 

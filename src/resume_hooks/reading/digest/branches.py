@@ -18,7 +18,7 @@ class Branches:
         self._reported_leaf = ""
         self._last_copied_order = 0
 
-    def is_copy(self, record: Record, order: int) -> bool:
+    def is_copy(self, record: Record, record_order: int) -> bool:
         """Check whether a record is a copy of a record that has already been processed.
 
         If it is not a copy, remember its uuid and its parent. A record without a uuid is never a
@@ -32,18 +32,20 @@ class Branches:
             if source is not None:
                 self._order_by_uuid.setdefault(uuid, source)
         return self.is_known_copy(
-            uuid, get_string(record, "parentUuid") or get_string(record, "logicalParentUuid"), order
+            uuid,
+            get_string(record, "parentUuid") or get_string(record, "logicalParentUuid"),
+            record_order,
         )
 
-    def is_known_copy(self, uuid: str, parent_uuid: str, order: int) -> bool:
+    def is_known_copy(self, uuid: str, parent_uuid: str, record_order: int) -> bool:
         """Check whether a record with this uuid has already been processed. If not, remember the uuid.
 
-        ``order`` is the record's position among all records that were read.
+        ``record_order`` is the record's position among all records that were read.
         """
-        first_order = self._order_by_uuid.setdefault(uuid, order)
+        first_order = self._order_by_uuid.setdefault(uuid, record_order)
         if uuid in self._parents:
             return True  # The file contains the record twice.
-        if first_order != order:
+        if first_order != record_order:
             self._last_copied_order = max(self._last_copied_order, first_order)
             return True
         self._parents[uuid] = parent_uuid

@@ -603,12 +603,14 @@ def _find_agent_order(agent: Subagent, facts: LineageFacts) -> int:
     return facts.agent_orders.get(agent.name.removeprefix(SUBAGENT_PREFIX), 0)
 
 
-def _read_agent_changes(agent: Subagent, order: int) -> list[FileChange]:
+def _read_agent_changes(agent: Subagent, agent_order: int) -> list[FileChange]:
     facts = LineageFacts(is_sidechain=True)
     with open(agent.path, "rb", buffering=BUFFER_BYTES) as stream:
         _process_lines(stream, 0, f"{agent.session_id}/{agent.name}", facts)
     changes = _list_agent_changes(facts)
-    return [change._replace(position=change.position._replace(order=order)) for change in changes]
+    return [
+        change._replace(position=change.position._replace(order=agent_order)) for change in changes
+    ]
 
 
 def _list_agent_changes(facts: LineageFacts) -> list[FileChange]:

@@ -234,13 +234,13 @@ _FORCED_REMOVAL_COMMANDS = (("rm", "-f"), ("rm", "-rf"), ("rm", "-fr"))
 
 
 def _mark_files_removed_with_folder(
-    touches_by_path: dict[str, list[FileTouch]], folder: str, order: int
+    touches_by_path: dict[str, list[FileTouch]], folder: str, removal_order: int
 ) -> None:
     """Mark the files in a removed folder as removed, except those that were changed after its removal."""
     prefix = f"{folder.rstrip('/')}/"
     for path, touches in touches_by_path.items():
         if path.startswith(prefix):
-            earlier_touches = [touch for touch in touches if touch.position.order < order]
+            earlier_touches = [touch for touch in touches if touch.position.order < removal_order]
             if earlier_touches:
                 last_touch = max(earlier_touches, key=lambda touch: touch.position.order)
                 touches.append(last_touch._replace(is_removed=True))

@@ -124,14 +124,16 @@ class PassedChecks:
             positions.append(position)
         return min(positions, key=lambda position: position.order, default=None)
 
-    def _find_passed_run_of_scope(self, scope: _CheckScope, order: int) -> RecordPosition | None:
-        """Return the position of the last passed run after ``order`` that covers a scope, or None."""
+    def _find_passed_run_of_scope(
+        self, scope: _CheckScope, first_order: int
+    ) -> RecordPosition | None:
+        """Return the position of the last passed run after ``first_order`` that covers a scope, or None."""
         positions: list[RecordPosition] = []
         for program in (scope.program, *_COMPILING_CHECKS_BY_PROGRAM.get(scope.program, ())):
             for has_filters in (False, True):
                 passes = self._passes.get((program, has_filters), {})
                 for passed_scope, position in islice(reversed(passes.items()), MAX_COMPARED_SCOPES):
-                    if position.order <= order:
+                    if position.order <= first_order:
                         break
                     if _covers_scope(passed_scope, scope):
                         positions.append(position)

@@ -575,14 +575,14 @@ class TodoList:
         rows = (*self._tasks.values(), *self._todos)
         return max((row.last_update_order for row in rows), default=0)
 
-    def is_done_after(self, order: int) -> bool:
-        """Check whether the todos after the record with this ``order`` are all done.
+    def is_done_after(self, record_order: int) -> bool:
+        """Check whether the todos after the record with this sequence number are all done.
 
         If no todo was written after that record, return False.
         """
         rows = []
         for row in (*self._tasks.values(), *self._todos):
-            if row.position.order > order:
+            if row.position.order > record_order:
                 rows.append(row)
         return bool(rows) and all(row.status in _DONE_STATUSES for row in rows)
 

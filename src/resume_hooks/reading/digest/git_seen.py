@@ -80,8 +80,8 @@ def collect_session_git(
 ) -> SessionGit:
     """Return the state of git after a session's commands, which are ordered oldest first.
 
-    ``client_checkout`` is the folder and the branch after the last change of the branch in the
-    client's records. The branch may have been changed outside the session. If no command showed the
+    ``client_checkout`` is the folder and the branch that the client recorded when the branch last
+    changed. The branch may have been changed outside the session. If no command showed the
     branch of this folder, ``client_checkout`` is treated as the earliest checkout.
     ``removal_orders`` maps each removed folder to the sequence number of the command that removed
     it. The checkout of ``home``, the session's folder, comes first. Worktrees that commands added
@@ -172,7 +172,7 @@ def _find_added_folder(git_arguments: Sequence[str]) -> str:
 
 
 def _list_known_checkouts(checkouts: Iterable[SessionCheckout], home: str) -> list[SessionCheckout]:
-    """Return the checkouts whose folder and branch are known, that of the folder ``home`` first."""
+    """Return the checkouts whose folder and branch are known. The checkout of ``home`` comes first."""
     known_checkouts = []
     for checkout in checkouts:
         if checkout.folder and checkout.branch != MISSING_BRANCH_MARKER:
