@@ -179,7 +179,7 @@ def test_unread_parts_are_mentioned() -> None:
 
 
 def test_an_empty_digest_has_only_its_first_line() -> None:
-    """An empty digest is one line."""
+    """The text of an empty digest is only the first line."""
     assert unindented_lines(format_whole_digest(Digest())) == format_whole_digest(Digest()).split(
         "\n"
     )

@@ -314,12 +314,12 @@ def test_a_folder_without_a_repository_has_no_state(folder: str) -> None:
         assert question.collect_answers() == RepositoryState("")
 
 
-def test_without_git_the_state_says_not_asked(repo: Path) -> None:
+def test_without_git_the_state_is_described_as_not_asked(repo: Path) -> None:
     """If git is not installed, the description of a repository's state is "not asked"."""
     assert git_state(repo, {"PATH": "/nowhere"}).description == "not asked"
 
 
-def test_the_state_of_a_bare_repository_is_no_answer(tmp_path: Path) -> None:
+def test_the_state_of_a_bare_repository_is_described_as_no_answer(tmp_path: Path) -> None:
     """The description of a bare repository's state is "no answer"."""
     run_git(tmp_path, "init", "-q")
     run_git(tmp_path, "config", "core.bare", "true")

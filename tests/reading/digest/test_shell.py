@@ -153,5 +153,5 @@ def test_the_program_that_a_command_runs_is_found(command: str, program: str) ->
 
 @pytest.mark.parametrize("command", READING_COMMANDS)
 def test_a_reading_command_has_no_program(command: str) -> None:
-    """A command that only reads has no program."""
+    """No program is found in a command that only reads."""
     assert find_program(parse_simple_commands(command)) == ""
