@@ -123,7 +123,7 @@ def test_a_session_without_an_answer_has_default_values(config_home: ConfigHome)
 def test_the_lifetime_of_the_cache_is_the_requested_one(
     config_home: ConfigHome, usage: Record, extra_fields: Record, lifetime: int
 ) -> None:
-    """The cache's lifetime is the one that was requested, or else that of the part that expires first.
+    """If a request does not state the cache's lifetime, it is that of the part that expires first.
 
     Without a cache, the lifetime is 0.
     """

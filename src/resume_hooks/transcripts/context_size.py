@@ -25,7 +25,7 @@ from resume_hooks.transcripts.tokens import (
     ContextSize,
     StatedSize,
     count_and_estimate_tokens,
-    find_last_counted,
+    find_last_counted_answer,
     read_first_request,
     read_stated_size,
     stated_window,
@@ -119,7 +119,7 @@ def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
         if is_tail_enough_to_find_branch(tail):
             chain = build_chain_if_tail_suffices(tail)
             if has_complete_beginning(chain, tail) or (
-                find_last_counted(chain) and is_after_boundary(chain, tail)
+                find_last_counted_answer(chain) and is_after_boundary(chain, tail)
             ):
                 return measure_chain(file, chain, window=window)[0]
     return measure_chain(file, scan_transcript(file).chain, window=window)[0]
@@ -200,7 +200,7 @@ def _measure_without_count(
 
     The size is taken from the file's first line or, after a compaction, from the report of a trim
     in place. If neither states a size, it is estimated from the number of characters. After a
-    compaction, the estimate also includes the base of every request.
+    compaction, the estimate also includes the part that every request contains before its messages.
     """
     count = stated_size.tokens if stated_size else 0
     reason = NOT_COUNTED_SINCE_CREATION_REASON if count else NEVER_COUNTED_REASON

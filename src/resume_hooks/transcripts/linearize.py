@@ -60,7 +60,7 @@ def find_smallest_valid_count(linear_chain: LinearChain, start: int) -> int:
 
 
 def are_adjacent_answers(previous: Node, node: Node) -> bool:
-    """Check whether two messages are different answers of a model.
+    """Check whether two successive messages are different answers of a model.
 
     Messages without token counts do not come from a model, and clients do not send them.
     """

@@ -269,7 +269,7 @@ class ContextSize(NamedTuple):
         return self.tokens + OUTPUT_RESERVE_TOKENS > self.window
 
 
-def find_last_counted(chain: Sequence[Node]) -> Node | None:
+def find_last_counted_answer(chain: Sequence[Node]) -> Node | None:
     """Return the last answer with a token count since the last compaction, or None.
 
     Messages that the compaction kept are ignored, because their counts are older than the
@@ -297,7 +297,7 @@ def count_and_estimate_tokens(
 
     If no answer has a count, the first number is 0.
     """
-    last_answer = find_last_counted(chain)
+    last_answer = find_last_counted_answer(chain)
     if last_answer is None:
         return 0, round(sum(node.character_count for node in chain) / characters_per_token)
     later_characters = sum(node.character_count for node in chain[chain.index(last_answer) + 1 :])

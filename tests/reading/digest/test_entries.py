@@ -178,7 +178,7 @@ def talk_with_work() -> Talk:
 
 
 def write_child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
-    """Write a handoff of a session and return the path of its file."""
+    """Write a handoff of a session and return the handoff's path."""
     path = talk.write(home)
     contents = ChildContents(talk.digest(home))
     plan = agents.plan_fresh(

@@ -245,7 +245,7 @@ def test_files_of_a_reset_commit_are_uncommitted(
 
 
 def test_a_file_that_no_commit_lists_is_not_committed(config_home: ConfigHome) -> None:
-    """A file that no commit lists has only the state that the last ``git status`` shows."""
+    """A file that no commit lists is not called committed. It has the state in the last ``git status``."""
     talk = _talk_with_edit("a.py", "notes/plan.md").runs(
         "git add a.py && git commit -m x", COMMIT_OUTPUT
     )

@@ -282,7 +282,9 @@ def test_rebased_commits_have_new_hashes(config_home: ConfigHome) -> None:
     assert entry_texts(talk.digest(config_home), "artefacts") == ["commit 9f8e7d6 Cut it"]
 
 
-def test_an_old_commit_amended_after_a_rebase_is_not_listed(config_home: ConfigHome) -> None:
+def test_a_commit_amended_after_a_rebase_is_listed_with_its_new_hash(
+    config_home: ConfigHome,
+) -> None:
     """A commit that was amended after a rebase is listed with its new hash, not with its old hash."""
     talk = Talk().prompt("go").runs("git commit -m x", "[fix 1a2b3c4] Cut it\n")
     talk.runs_and_fails("git rebase main", "CONFLICT (content): Merge conflict in a.py\n")

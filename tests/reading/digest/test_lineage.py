@@ -55,7 +55,7 @@ def metadata_record(kind: str, parent: Path, parent_id: str = SESSION) -> Record
 
 
 def write_handoff_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
-    """Write a handoff of a session and return the path of its file."""
+    """Write a handoff of a session and return the handoff's path."""
     path = session_file(str(talk.write(home)))
     return _write_child(path.path, build_digest(path, home.where), home, step)
 

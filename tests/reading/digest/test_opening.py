@@ -326,7 +326,7 @@ def test_the_smallest_opening_has_the_last_answer_and_lists() -> None:
 
 
 def test_a_listed_message_is_not_repeated_in_the_talk() -> None:
-    """A message that is only a choice or a demand is listed in its section but not repeated in the talk.
+    """A message that is only a choice or a demand is listed as such and not repeated in the talk.
 
     A message that contains further words also appears in the talk.
     """

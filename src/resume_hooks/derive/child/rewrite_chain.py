@@ -557,7 +557,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
         linear_chain=chain,
         edits=by_record,
         metadata_lines=tuple(metadata_lines),
-        clears_token_counts=tokens.find_last_counted(transcript.chain) is None
+        clears_token_counts=tokens.find_last_counted_answer(transcript.chain) is None
         if clears_token_counts is None
         else clears_token_counts,
         closing=closing,
