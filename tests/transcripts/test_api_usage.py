@@ -123,9 +123,10 @@ def test_a_session_without_an_answer_has_default_values(config_home: ConfigHome)
 def test_the_lifetime_of_the_cache_is_the_requested_one(
     config_home: ConfigHome, usage: Record, extra_fields: Record, lifetime: int
 ) -> None:
-    """If a request does not state the cache's lifetime, it is that of the part that expires first.
+    """The cache's lifetime is the requested one.
 
-    Without a cache, the lifetime is 0.
+    If none was requested, it is that of the part of the cache that expires first. Without a cache,
+    the lifetime is 0.
     """
     assert (
         recent_requests_of_records(
