@@ -18,8 +18,8 @@ from resume_hooks.errors import RecordTooDeep
 from resume_hooks.system.text import replace_all_surrogates
 from resume_hooks.transcripts.records import Record, get_string, parse_record, token_usage
 
-_USAGE_START = b'"usage":{'
-_CONTENT_START = b'"content":'
+_USAGE_FIELD_START = b'"usage":{'
+_CONTENT_FIELD_START = b'"content":'
 # Only this number of occurrences of a field's text is tried, because each try parses the line,
 # which may be long.
 _MAX_PARSED_OCCURRENCES = 32
@@ -126,14 +126,14 @@ def clear_usage(body: bytes) -> bytes:
     The counts describe a context that is larger than the child's. With these counts, the client
     would compact the child.
     """
-    start = body.rfind(_USAGE_START)
+    start = body.rfind(_USAGE_FIELD_START)
     if (
         start >= 0
-        and body.find(_USAGE_START, 0, start) < 0
-        and body.find(_CONTENT_START, start) < 0
+        and body.find(_USAGE_FIELD_START, 0, start) < 0
+        and body.find(_CONTENT_FIELD_START, start) < 0
     ):
         # Clients write the content before the token counts, so these counts are not part of the content.
-        end = _find_object_end(body, start + len(_USAGE_START))
+        end = _find_object_end(body, start + len(_USAGE_FIELD_START))
         return body[:start] + _TOKEN_COUNT_PATTERN.sub(_ZERO_COUNT, body[start:end]) + body[end:]
     record = parse_record(body)
     if record is None or not (counts := token_usage(record)):
