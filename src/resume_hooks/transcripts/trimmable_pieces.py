@@ -174,7 +174,11 @@ class PieceCollector:
             )
             self.answers_of_thinking[node.line_number] = node.message_id or node.uuid
             yield Piece(
-                node.line_number, address, THINKING_PIECE, size, digest=hash_thinking_block(block)
+                node.line_number,
+                address,
+                THINKING_PIECE,
+                size,
+                content_hash=hash_thinking_block(block),
             )
         elif kind in records.MEDIA_TYPES:
             yield Piece(node.line_number, address, MEDIA_PIECE, 0, media_tokens(block))
@@ -233,7 +237,7 @@ class PieceCollector:
                     RESULT_PIECE,
                     len(content),
                     call_id=call,
-                    digest=hash(content),
+                    content_hash=hash(content),
                 )
             return
         for index, inner in enumerate(content if isinstance(content, list) else ()):
@@ -258,7 +262,7 @@ class PieceCollector:
                     RESULT_PIECE,
                     len(text),
                     call_id=call,
-                    digest=hash(text),
+                    content_hash=hash(text),
                 )
 
 

@@ -300,7 +300,12 @@ def _find_output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piec
     if isinstance(output, str):
         if len(output) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(output):
             yield Piece(
-                index, ("output",), RESULT_PIECE, len(output), call_id=call_id, digest=hash(output)
+                index,
+                ("output",),
+                RESULT_PIECE,
+                len(output),
+                call_id=call_id,
+                content_hash=hash(output),
             )
         return
     for part_index, content_part in enumerate(output if isinstance(output, list) else ()):
@@ -319,7 +324,7 @@ def _find_output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piec
                 RESULT_PIECE,
                 len(text),
                 call_id=call_id,
-                digest=hash(text),
+                content_hash=hash(text),
             )
 
 
