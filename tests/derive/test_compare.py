@@ -402,7 +402,7 @@ def test_every_session_of_the_corpus_is_compared(
             compare_strategies(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
         return
     cold = compare_strategies(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
-    answered = cold.recent_requests.last_time_ms
+    answered = cold.recent_requests.last_answer_time_ms
     warm = compare_strategies(
         SessionFile(SESSION, file, 0, 0),
         config_home.where,

@@ -368,7 +368,7 @@ def compare_strategies(
     if (
         chosen_advice is None
         and not warm
-        and recent_requests.last_time_ms is not None
+        and recent_requests.last_answer_time_ms is not None
         and recent_requests.cache_seconds
     ):
         chosen_advice = _recommend_for_cold_cache(context, estimates)
