@@ -464,7 +464,8 @@ def test_the_base_size_of_a_thread_excludes_the_first_prompt(
 
 
 @pytest.mark.parametrize(
-    ("copied_lines", "base_tokens"), [([], 19_000), (THREAD_LINES[1:3], tokens.USUAL_BASE_TOKENS)]
+    ("copied_lines", "base_tokens"),
+    [([], 19_000), (THREAD_LINES[1:3], tokens.USUAL_FIRST_REQUEST_TOKENS)],
 )
 def test_the_first_request_is_found_after_long_lines(
     copied_lines: list[Line], base_tokens: int, config_home: ConfigHome, home: Path
