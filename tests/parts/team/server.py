@@ -18,7 +18,7 @@ import psycopg
 from resume_hooks.parts.team.connect import read_schema_sql
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-"""A test's own connection to the database, whose results no code of the engine filters."""
+"""A connection of a test to the database. The engine's code does not filter its results."""
 
 LOGIN_ROLES = ("admin", "alice", "bob", "mallory")
 """Roles that may log in. Mallory is a hostile member of the team."""
@@ -65,7 +65,7 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self._run(
+        self._run_program(
             "initdb",
             "-D",
             self._data_folder,
@@ -147,9 +147,9 @@ class Server:
         with self.connect_as_superuser("postgres") as db:
             db.execute(f"drop database {database} with (force)".encode())
 
-    def write_service_file(self, database: str, file: Path, **more: str) -> None:
+    def write_service_file(self, database: str, file: Path, **parameters: str) -> None:
         """Write a libpq service file with one service for each role. Each service has the name of its role."""
-        own = {"host": str(self.folder), "port": str(self.port), "dbname": database, **more}
+        own = {"host": str(self.folder), "port": str(self.port), "dbname": database, **parameters}
         lines = "\n".join(f"{key}={value}" for key, value in own.items())
         file.write_text(
             "".join(
@@ -176,9 +176,9 @@ class Server:
             cwd="/",
         )
 
-    def _run(self, program: str, *words: str) -> None:
+    def _run_program(self, program: str, *arguments: str) -> None:
         subprocess.run(
-            [*self._as, self.bin / program, *words], check=True, capture_output=True, cwd="/"
+            [*self._as, self.bin / program, *arguments], check=True, capture_output=True, cwd="/"
         )
 
     def _create_certificate(self) -> None:

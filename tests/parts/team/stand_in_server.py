@@ -65,10 +65,10 @@ class StandInServer:
                 size, code = struct.unpack("!ii", stream.read(8))
             stream.read(size - 8)
             client.sendall(
-                _protocol_message(b"R", struct.pack("!i", 0))
-                + _protocol_message(b"S", b"server_version\x0016.1\x00")
-                + _protocol_message(b"S", b"client_encoding\x00UTF8\x00")
-                + _protocol_message(b"K", struct.pack("!ii", 1, 1))
+                _build_protocol_message(b"R", struct.pack("!i", 0))
+                + _build_protocol_message(b"S", b"server_version\x0016.1\x00")
+                + _build_protocol_message(b"S", b"client_encoding\x00UTF8\x00")
+                + _build_protocol_message(b"K", struct.pack("!ii", 1, 1))
                 + _READY_MESSAGE
             )
             # The driver sends the text of a prepared statement only once.
@@ -81,10 +81,10 @@ class StandInServer:
                 elif kind == b"P":
                     name, text = body.split(b"\x00")[:2]
                     statements[name] = text.decode()
-                    client.sendall(_protocol_message(b"1", b""))
+                    client.sendall(_build_protocol_message(b"1", b""))
                 elif kind == b"B":
                     query = statements[body.split(b"\x00")[1]]
-                    client.sendall(_protocol_message(b"2", b""))
+                    client.sendall(_build_protocol_message(b"2", b""))
                 elif kind == b"E":
                     client.sendall(self._answer_query(query))
                 elif kind == b"S":
@@ -98,30 +98,30 @@ class StandInServer:
             rows = list(self.answer(query))
         except Refusal as refusal:
             text = refusal.args[0]
-            return _protocol_message(b"E", b"SERROR\x00VERROR\x00CXX000\x00M" + text + b"\x00\x00")
+            return _build_protocol_message(b"E", b"SERROR\x00VERROR\x00CXX000\x00M" + text + b"\x00\x00")
         width = len(rows[0]) if rows else 0
         columns = b"".join(
             b"c\x00" + struct.pack("!ihihih", 0, 0, 25, -1, -1, 1) for _ in range(width)
         )
-        head = self.asides + _protocol_message(b"T", struct.pack("!h", width) + columns)
-        return head + b"".join(map(_row_message, rows)) + _protocol_message(b"C", b"SELECT 1\x00")
+        head = self.asides + _build_protocol_message(b"T", struct.pack("!h", width) + columns)
+        return head + b"".join(map(_build_row_message, rows)) + _build_protocol_message(b"C", b"SELECT 1\x00")
 
 
-def _row_message(values: list[Value]) -> bytes:
+def _build_row_message(values: list[Value]) -> bytes:
     cells = [
         struct.pack("!i", -1) if value is None else struct.pack("!i", len(value)) + value
         for value in values
     ]
-    return _protocol_message(b"D", struct.pack("!h", len(values)) + b"".join(cells))
+    return _build_protocol_message(b"D", struct.pack("!h", len(values)) + b"".join(cells))
 
 
-def notification(payload: bytes) -> bytes:
+def build_notification(payload: bytes) -> bytes:
     """Return a notification to the client, as PostgreSQL sends it after NOTIFY."""
-    return _protocol_message(b"A", struct.pack("!i", 1) + b"channel\x00" + payload + b"\x00")
+    return _build_protocol_message(b"A", struct.pack("!i", 1) + b"channel\x00" + payload + b"\x00")
 
 
-def _protocol_message(kind: bytes, body: bytes) -> bytes:
+def _build_protocol_message(kind: bytes, body: bytes) -> bytes:
     return kind + struct.pack("!i", len(body) + 4) + body
 
 
-_READY_MESSAGE = _protocol_message(b"Z", b"I")
+_READY_MESSAGE = _build_protocol_message(b"Z", b"I")

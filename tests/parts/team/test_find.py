@@ -33,8 +33,8 @@ from tests.redaction.planted import (
 )
 
 TURN_COUNT = 20_000
-LINE_RECORD_PLACES = RECORD_PLACES[:-1]
-MIN_SECRET_KINDS = 145
+LINE_RECORD_PLACE_NAMES = RECORD_PLACES[:-1]
+MIN_SECRET_KIND_COUNT = 145
 
 
 def test_a_search_uses_the_word_index(alice: Machine, root: Connection) -> None:
@@ -52,7 +52,7 @@ def test_a_search_uses_the_word_index(alice: Machine, root: Connection) -> None:
     )
     root.execute("analyze team.passage")
 
-    def count_scans() -> tuple[int, int]:
+    def count_index_scans_and_read_rows() -> tuple[int, int]:
         root.execute("select pg_stat_force_next_flush()")
         row = root.execute(
             "select coalesce(sum(idx_scan) filter (where indexrelname like '%tsv_idx'), 0),"
@@ -62,12 +62,12 @@ def test_a_search_uses_the_word_index(alice: Machine, root: Connection) -> None:
         assert row is not None
         return int(row[0]), int(row[1])
 
-    before = count_scans()
+    before = count_index_scans_and_read_rows()
     with connect_to_team("alice") as db:
         for words_asked in (["w8999"], ["w400", "w8001"], ["nowhere"]):
             search_team(words_asked, db, max_hits=1)
         db.connection.execute("select pg_stat_force_next_flush()")
-    by_index, by_row = (after - was for after, was in zip(count_scans(), before, strict=True))
+    by_index, by_row = (after - was for after, was in zip(count_index_scans_and_read_rows(), before, strict=True))
     assert by_index > 0
     assert by_row < 2 * TURN_COUNT, (
         "each of three is asked in three forms, since no turn here has a text that bears it out"
@@ -146,11 +146,11 @@ def test_no_known_secret_is_in_any_column(
         name, some = session_id(number + 1), found[number : number + 40]
         path = write_on_machine(alice, [user("one", uuid="o", session_id=name)], name)
         with path.open("ab") as stream:
-            stream.writelines(each.raw for each in some if each.place_name in LINE_RECORD_PLACES)
+            stream.writelines(each.raw for each in some if each.place_name in LINE_RECORD_PLACE_NAMES)
         outputs = path.with_suffix("") / "tool-results"
         outputs.mkdir(parents=True)
         for place, each in enumerate(some):
-            if each.place_name not in LINE_RECORD_PLACES:
+            if each.place_name not in LINE_RECORD_PLACE_NAMES:
                 (outputs / f"{place}.txt").write_bytes(each.raw)
         push_from_machine(alice, path)
     bodies = b"".join(
@@ -158,21 +158,21 @@ def test_no_known_secret_is_in_any_column(
     )
     everything = server.dump_database(database) + bodies
     known = [each.secret for each in found if not is_unknown_to_scanner(each)]
-    assert len({each.form.name for each in found}) >= MIN_SECRET_KINDS
-    assert len(known) >= 2 * MIN_SECRET_KINDS
+    assert len({each.form.name for each in found}) >= MIN_SECRET_KIND_COUNT
+    assert len(known) >= 2 * MIN_SECRET_KIND_COUNT
     assert [
         secret for secret in known if any(form in everything for form in forms_of_secret(secret))
     ] == []
 
 
-def is_unknown_to_scanner(each: PlantedSecret) -> bool:
-    """Check whether the scanner misses a planted secret. Another benchmark counts the missed secrets."""
+def is_unknown_to_scanner(planted_secret: PlantedSecret) -> bool:
+    """Check whether the scanner misses a planted secret. A separate benchmark counts the missed secrets."""
     clean = (
-        redact_line(each.raw)[0]
-        if each.place_name in LINE_RECORD_PLACES
-        else redact_bytes(each.raw)[0]
+        redact_line(planted_secret.raw)[0]
+        if planted_secret.place_name in LINE_RECORD_PLACE_NAMES
+        else redact_bytes(planted_secret.raw)[0]
     )
-    return any(form in clean for form in forms_of_secret(each.secret))
+    return any(form in clean for form in forms_of_secret(planted_secret.secret))
 
 
 def forms_of_secret(secret: str) -> set[bytes]:
@@ -237,7 +237,7 @@ def test_many_damaged_turns_hide_no_hit(alice: Machine, mallory: Machine, root: 
 
 
 @pytest.mark.parametrize(
-    ("turns", "at"),
+    ("turn_count", "time_sql"),
     [
         (120, "now() + record * interval '1 second'"),
         (1_300, "now() + record * interval '1 second'"),
@@ -245,14 +245,14 @@ def test_many_damaged_turns_hide_no_hit(alice: Machine, mallory: Machine, root: 
     ],
 )
 def test_turns_with_forged_words_hide_no_hit(
-    alice: Machine, mallory: Machine, root: Connection, turns: int, at: str
+    alice: Machine, mallory: Machine, root: Connection, turn_count: int, time_sql: str
 ) -> None:
     """A search finds the user's own session after pages of newer turns with forged search words.
 
     The texts of these turns lack the words. The search counts the turns as refused and adds a note.
     """
     push_from_machine(alice, write_on_machine(alice))
-    _forge_turns(mallory, root, turns, at)
+    _forge_turns(mallory, root, turn_count, time_sql)
     with connect_to_team("alice") as db:
         assert SESSION in {hit.session_id for hit in search_team(["prompt"], db, max_hits=10).hits}
         assert db.refused_row_count >= 50
@@ -264,7 +264,7 @@ def test_forged_shared_sessions_do_not_hide_own_sessions(
 ) -> None:
     """A search finds the user's own session despite four shared sessions with 2,000 forged rows each.
 
-    No search reads so many rows.
+    A search never reads 8,000 rows.
     """
     push_from_machine(alice, write_on_machine(alice))
     for number in range(5, 9):
@@ -275,12 +275,12 @@ def test_forged_shared_sessions_do_not_hide_own_sessions(
         assert SESSION in {hit.session_id for hit in search_team(["prompt"], db, max_hits=10).hits}
 
 
-def test_a_piece_of_line_feeds_is_searched_quickly(
+def test_a_chunk_of_line_feeds_is_searched_quickly(
     alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search reads only a few lines of a piece that unpacks to 500,000 line feeds.
+    """A search reads only a few lines of a chunk that unpacks to 500,000 line feeds.
 
-    The piece claims to have 40 turns.
+    The chunk claims to have 40 turns.
     """
     push_from_machine(alice, write_on_machine(alice))
     body = b"\n" * 500_000
@@ -288,11 +288,11 @@ def test_a_piece_of_line_feeds_is_searched_quickly(
     read = read_turns._HitBuilder._read_texts
 
     def count_and_read(
-        reader: read_turns._HitBuilder, given: list[bytes], number: int, *, is_subagent: bool
+        reader: read_turns._HitBuilder, read_lines: list[bytes], line_number: int, *, is_subagent: bool
     ) -> object:
         nonlocal lines
-        lines += len(given)
-        return read(reader, given, number, is_subagent=is_subagent)
+        lines += len(read_lines)
+        return read(reader, read_lines, line_number, is_subagent=is_subagent)
 
     monkeypatch.setattr(read_turns._HitBuilder, "_read_texts", count_and_read)
     _forge_session(mallory, body, len(body), [(record, "prompt") for record in range(40)])
@@ -304,16 +304,16 @@ def test_a_piece_of_line_feeds_is_searched_quickly(
     assert lines < 400_000
 
 
-@pytest.mark.parametrize("records", [1, 1_001])
+@pytest.mark.parametrize("claimed_record_count", [1, 1_001])
 def test_a_session_of_empty_lines_is_refused(
-    alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch, records: int
+    alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch, claimed_record_count: int
 ) -> None:
     """A pull refuses a session with more lines than its row states or than an import allows."""
     monkeypatch.setattr(fetching, "MAX_LINES", 1_000)
     _forge_session(
         mallory,
         session_bytes([user("prompt", uuid="u", ts=1)]) + b"\n" * 1_000,
-        records,
+        claimed_record_count,
         [(0, "prompt")],
     )
     with (
@@ -353,16 +353,16 @@ def test_one_shared_session_does_not_displace_other_hits(
 
 
 def _forge_session(
-    member: Machine, body: bytes, records: int, turns: list[tuple[int, str]]
+    member: Machine, body: bytes, record_count: int, turns: list[tuple[int, str]]
 ) -> None:
-    """Share a session that a member uploads with SQL that she wrote herself.
+    """Share a session that a member uploads with hand-written SQL.
 
-    ``body`` is the session's only piece. ``turns`` has the record number of each turn and the
+    ``body`` is the session's only chunk. ``turns`` contains the record number of each turn, and the
     search words that the member claims for the turn.
     """
     words = [" ".join(f"'{word}':1A" for word in said.split()) for _, said in turns]
     places = [record for record, _ in turns]
-    piece = (records, len(body), hashlib.sha256(body).digest(), zlib.compress(body), places)
+    piece = (record_count, len(body), hashlib.sha256(body).digest(), zlib.compress(body), places)
     begun = "team.begin_session(%s, %s, '{}', null, false, null)"
     times = (
         "array(select now() + interval '1 hour' + n * interval '1 second' from unnest(%s::int[]) n)"
@@ -376,14 +376,14 @@ def _forge_session(
 
 
 def _forge_turns(
-    member: Machine, root: Connection, turns: int, at: str, session: str = session_id(5)
+    member: Machine, root: Connection, turn_count: int, time_sql: str, session: str = session_id(5)
 ) -> None:
     """Share a session of a member and store the search word "prompt" for turns that do not contain it."""
-    said = [user(f"nothing {number}", uuid=f"u{number}", ts=number) for number in range(turns)]
+    said = [user(f"nothing {number}", uuid=f"u{number}", ts=number) for number in range(turn_count)]
     push_from_machine(member, write_on_machine(member, said, session))
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (session,))
-    lie = f"update team.passage set tsv = 'prompt:1'::tsvector, at = {at}"
+    lie = f"update team.passage set tsv = 'prompt:1'::tsvector, at = {time_sql}"
     hers = (
         " where part in (select p.id from team.part p join team.session s on s.id = p.session where s.session_id "
         "= %s)"

@@ -134,7 +134,7 @@ def test_a_failed_push_is_reported_once(
     """
     where = config_home.where
 
-    def start_line(source: str, client: str = "cli") -> str:
+    def get_start_message(source: str, client: str = "cli") -> str:
         event = {"hook_event_name": "SessionStart", "session_id": SESSION, "source": source}
         done = run_hook(
             "session", event, environ={"CLAUDE_CODE_ENTRYPOINT": client}, python=any_python
@@ -143,14 +143,14 @@ def test_a_failed_push_is_reported_once(
         return str(json.loads(done.stdout)["systemMessage"]) if done.stdout else ""
 
     team_file.record_failure(("the server is away", "Wait."), 3, where, report_at_once=False)
-    assert start_line("startup") == ""
+    assert get_start_message("startup") == ""
     team_file.record_failure(("no driver", "Install it."), 4, where, report_at_once=True)
-    assert start_line("startup", "sdk-cli") == ""
-    line = start_line("resume")
+    assert get_start_message("startup", "sdk-cli") == ""
+    line = get_start_message("resume")
     assert line.startswith("resume-hooks: 4 sessions wait to be pushed to the team since 20")
     assert "UTC: no driver; what to do: " in line
     team_file.record_failure(("no driver", "Install it."), 5, where, report_at_once=True)
-    assert start_line("startup") == ""
+    assert get_start_message("startup") == ""
     team_file.record_push(where)
     assert team_file.read_failure(where) is None
 

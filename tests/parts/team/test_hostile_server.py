@@ -49,14 +49,14 @@ from tests.builders import (
     write_session,
 )
 from tests.needs import REPO
-from tests.parts.team.stand_in_server import Refusal, StandInServer, Value, notification
+from tests.parts.team.stand_in_server import Refusal, StandInServer, Value, build_notification
 
 SESSION_BYTES = session_bytes(conversation(3))
 """The content of the file of the only valid session on the server."""
 
 SESSION_DIGEST = hashlib.sha256(SESSION_BYTES).digest()
 PACKED_SESSION = zlib.compress(SESSION_BYTES)
-HEAD_DIGEST = hashlib.sha256(SESSION_DIGEST).digest()
+SESSION_CHAIN_DIGEST = hashlib.sha256(SESSION_DIGEST).digest()
 LINE_COUNT = SESSION_BYTES.count(b"\n")
 
 GOOD_ROWS: dict[str, list[Value]] = {
@@ -68,7 +68,7 @@ GOOD_ROWS: dict[str, list[Value]] = {
         b"2026-01-02T00:00:00Z", b"", b"", b"m", str(LINE_COUNT).encode(), str(len(SESSION_BYTES)).encode(),
         b"true", b"false", None, b"1700000000.5",
     ],
-    "select id::text, name": [b"3", b"", str(LINE_COUNT).encode(), HEAD_DIGEST],
+    "select id::text, name": [b"3", b"", str(LINE_COUNT).encode(), SESSION_CHAIN_DIGEST],
     "select first::text, records::text, raw": [
         b"0", str(LINE_COUNT).encode(), str(len(SESSION_BYTES)).encode(), SESSION_DIGEST,
         str(len(PACKED_SESSION)).encode(),
@@ -84,8 +84,8 @@ GOOD_ROWS: dict[str, list[Value]] = {
     "select gone from team.expire": [SESSION.encode()],
     "select team.forget": [b"1"],
     "select team.begin_session": [b"7"],
-    "select records::text, head from team.append": [b"1", HEAD_DIGEST],
-    "select c.first::text, c.records": [b"0", str(LINE_COUNT).encode(), SESSION_DIGEST, HEAD_DIGEST],
+    "select records::text, head from team.append": [b"1", SESSION_CHAIN_DIGEST],
+    "select c.first::text, c.records": [b"0", str(LINE_COUNT).encode(), SESSION_DIGEST, SESSION_CHAIN_DIGEST],
 }  # fmt: skip
 """The row with which an honest server answers each query. The keys are the beginnings of the
 queries."""
@@ -97,7 +97,7 @@ HOSTILE_VALUES: list[Value] = [
     b"true", b"t", b"[]", b'["\\u001b[2J"]', b"[" * 100_000, b"9" * 70_000, b"subagents/../../x.jsonl",
     zlib.compress(bytes(1 << 24)), b"2147483647", session_id(9).upper().encode(),
 ]  # fmt: skip
-"""Values with which a hostile server replaces the value in any column."""
+"""The values with which a hostile server replaces a value of any column."""
 
 
 REQUEST_NAMES = (
@@ -112,7 +112,7 @@ REQUEST_NAMES = (
     "lineage",
 )
 READ_REQUEST_NAMES = ("listed", "search")
-"""Functions that must find the one good row among any number of hostile rows."""
+"""The names of the requests that must find the one good row among any number of hostile rows."""
 
 VERSION_QUERIES = ("select version::text", "select least::text")
 """Queries for a single value. If the server sends a wrong value, nothing else is read."""
@@ -162,12 +162,12 @@ def requests_to_server(home: ConfigHome) -> dict[str, Callable[[Database], objec
     """Return a function for each kind of request that the ``team`` verbs send to a server."""
     where = home.where
 
-    def resume(db: Database) -> object:
+    def resume_session(db: Database) -> object:
         wish = ImportSpec(str(home.root), imports_all_records=True, force=True)
         found = find_team_session(SESSION, db)
         return fetching.resume_team_session(found, wish, db, Caller(where))
 
-    def pull(db: Database) -> object:
+    def pull_session(db: Database) -> object:
         made = fetching.pull_session(find_team_session(SESSION, db), db, where)
         assert Path(made).read_bytes() == SESSION_BYTES
         return made
@@ -175,9 +175,9 @@ def requests_to_server(home: ConfigHome) -> dict[str, Callable[[Database], objec
     return {
         "listed": lambda db: [each.session_id for each in list_team_sessions(db)].count(SESSION),
         "search": lambda db: team_search.search_team(["prompt"], db, max_hits=10).hits,
-        "pull": pull,
+        "pull": pull_session,
         "gone": lambda db: fetching.remove_unreadable_copies(db, where),
-        "resume": resume,
+        "resume": resume_session,
         "forget": lambda db: sharing.forget_session(SESSION, db, where),
         "expire": lambda db: sharing._remove_from_server([SESSION], 30, db, where),
         "push": lambda db: push_session(
@@ -216,15 +216,15 @@ def bytes_of_other_files(root: Path) -> dict[str, bytes]:
 def test_hostile_values_do_no_harm_in_any_column(
     member_home: ConfigHome, tmp_path: Path, capfd: Any, data: st.DataObject
 ) -> None:
-    """A hostile value in any column changes no other file and sends no control sequence to the terminal.
+    """A hostile value in any column of an answer changes no other file and controls no terminal.
 
-    Listing and searching still find the good row.
+    Listing and searching still find the valid session.
     """
     before = bytes_of_other_files(tmp_path)
     column, value = data.draw(st.integers(0, 17)), data.draw(st.sampled_from(HOSTILE_VALUES))
-    act = data.draw(st.sampled_from(sorted(requests_to_server(member_home))))
+    request_name = data.draw(st.sampled_from(sorted(requests_to_server(member_home))))
 
-    def answer(query: str) -> list[list[Value]]:
+    def answer_query(query: str) -> list[list[Value]]:
         row = good_row(query)
         if row is None:
             return []
@@ -234,16 +234,16 @@ def test_hostile_values_do_no_harm_in_any_column(
         return [bad, row, bad] if "about" not in query else [row]
 
     try:
-        with connection_with_answers(member_home, answer) as db:
-            told = requests_to_server(member_home)[act](db)
+        with connection_with_answers(member_home, answer_query) as db:
+            told = requests_to_server(member_home)[request_name](db)
     except ResumeHooksError as error:
         said = f"{error.message} {error.remedy}"
-        assert act not in {"listed", "search", "gone"}, said
+        assert request_name not in {"listed", "search", "gone"}, said
     else:
         said = repr(told).encode().decode("unicode_escape", "replace")
-        if act == "listed":
+        if request_name == "listed":
             assert told
-        if act == "search":
+        if request_name == "search":
             assert told, "one bad row hides no good one"
     out = capfd.readouterr()
     assert not set("\x1b\x9b\x07\u202e") & set(said + out.out + out.err)
@@ -263,9 +263,9 @@ def test_the_stand_in_server_answers_prepared_queries(member_home: ConfigHome) -
     assert told == ["a", "b"] * 20
 
 
-@pytest.mark.parametrize("act", REQUEST_NAMES)
+@pytest.mark.parametrize("request_name", REQUEST_NAMES)
 def test_hostile_rows_do_not_hide_the_good_row(
-    member_home: ConfigHome, tmp_path: Path, capfd: Any, act: str
+    member_home: ConfigHome, tmp_path: Path, capfd: Any, request_name: str
 ) -> None:
     """Listing and searching find the good row among rows with each hostile value in each column.
 
@@ -274,50 +274,50 @@ def test_hostile_rows_do_not_hide_the_good_row(
     before = bytes_of_other_files(tmp_path)
     asked: list[str] = []
 
-    def plain(query: str) -> list[list[Value]]:
+    def answer_and_record(query: str) -> list[list[Value]]:
         asked.append(query)
         row = good_row(query)
         return [row] if row else []
 
-    with connection_with_answers(member_home, plain) as db:
-        wanted = requests_to_server(member_home)[act](db)
-    assert act not in READ_REQUEST_NAMES or has_good_session(wanted)
-    begins = [begin for begin in GOOD_ROWS if any(query.startswith(begin) for query in asked)]
+    with connection_with_answers(member_home, answer_and_record) as db:
+        wanted = requests_to_server(member_home)[request_name](db)
+    assert request_name not in READ_REQUEST_NAMES or has_good_session(wanted)
+    query_prefixes = [query_prefix for query_prefix in GOOD_ROWS if any(query.startswith(query_prefix) for query in asked)]
     assert all(good_row(query) for query in asked if query.lstrip().startswith("select")), (
         "the stand-in knows each"
     )
-    for begin in begins:
-        for column in range(len(GOOD_ROWS[begin])):
-            told = _result_among_hostile_rows(member_home, act, begin, column)
-            if act in READ_REQUEST_NAMES and begin not in VERSION_QUERIES:
-                assert has_good_session(told), (begin, column)
+    for query_prefix in query_prefixes:
+        for column in range(len(GOOD_ROWS[query_prefix])):
+            told = _result_among_hostile_rows(member_home, request_name, query_prefix, column)
+            if request_name in READ_REQUEST_NAMES and query_prefix not in VERSION_QUERIES:
+                assert has_good_session(told), (query_prefix, column)
             said = repr(told).encode().decode("unicode_escape", "replace")
             out = capfd.readouterr()
-            assert not set("\x1b\x9b\x07\u202e") & set(said + out.out + out.err), (begin, column)
-            assert bytes_of_other_files(tmp_path) == before, (begin, column)
+            assert not set("\x1b\x9b\x07\u202e") & set(said + out.out + out.err), (query_prefix, column)
+            assert bytes_of_other_files(tmp_path) == before, (query_prefix, column)
 
 
-@pytest.mark.parametrize("step", [0.0, 1.0], ids=["the same page", "ever older pages"])
-def test_a_search_ends_despite_endless_pages(member_home: ConfigHome, step: float) -> None:
+@pytest.mark.parametrize("seconds_per_page", [0.0, 1.0], ids=["the same page", "ever older pages"])
+def test_a_search_ends_despite_endless_pages(member_home: ConfigHome, seconds_per_page: float) -> None:
     """A search ends even if the server sends an endless number of full pages."""
     pages = 0
 
-    def answer(query: str) -> list[list[Value]]:
+    def answer_query(query: str) -> list[list[Value]]:
         nonlocal pages
         if not query.startswith("select session::text, part::text"):
             row = good_row(query)
             return [row] if row else []
         pages += 1
-        at = str(1_700_000_000 - pages * step).encode()
+        at = str(1_700_000_000 - pages * seconds_per_page).encode()
         return [[b"7", b"3", b"0", at, b"0.5", b"alice", b"true"]] * 50
 
-    with connection_with_answers(member_home, answer) as db:
+    with connection_with_answers(member_home, answer_query) as db:
         assert not team_search.search_team(["nowhere"], db, max_hits=10).hits
     assert pages <= 400
 
 
-@pytest.mark.parametrize("act", ["search", "lineage"])
-def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, act: str) -> None:
+@pytest.mark.parametrize("request_name", ["search", "lineage"])
+def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, request_name: str) -> None:
     """Searching and reading a lineage stop when the time for all answers together is over.
 
     The results contain the data received so far, with a note that the server took too long.
@@ -325,7 +325,7 @@ def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, act: st
     connections: list[Database] = []
     count = 0
 
-    def answer(query: str) -> list[list[Value]]:
+    def answer_query(query: str) -> list[list[Value]]:
         nonlocal count
         row = good_row(query)
         if row is None:
@@ -335,43 +335,43 @@ def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, act: st
             connections[0].set_deadline(-1)
         if query.startswith("select session::text"):
             return [[*row[:3], str(1_700_000_000 - count).encode(), *row[4:]]] * 50
-        if query.startswith("\nselect s.id") and act == "lineage":
+        if query.startswith("\nselect s.id") and request_name == "lineage":
             own = SESSION if count <= 2 else session_id(count)
             return [[row[0], own.encode(), *row[2:9], session_id(count + 1).encode(), *row[10:]]]
         return [row]
 
-    with connection_with_answers(member_home, answer) as db:
+    with connection_with_answers(member_home, answer_query) as db:
         connections.append(db)
-        found = requests_to_server(member_home)[act](db)
+        found = requests_to_server(member_home)[request_name](db)
         assert has_good_session(found) or [row.session_id for row in found][-1] == SESSION  # type: ignore[attr-defined]
         assert db.notes[-1] == "The server took too long. The answer contains what arrived in time."
     assert count <= 10
 
 
-def has_good_session(told: object) -> bool:
+def has_good_session(result: object) -> bool:
     """Check whether a result contains the good session. The result is a count or a list of hits."""
-    if isinstance(told, int):
-        return told > 0
-    return isinstance(told, list) and any(hit.session_id == SESSION for hit in told)
+    if isinstance(result, int):
+        return result > 0
+    return isinstance(result, list) and any(hit.session_id == SESSION for hit in result)
 
 
-def _result_among_hostile_rows(home: ConfigHome, act: str, begin: str, column: int) -> object:
+def _result_among_hostile_rows(home: ConfigHome, request_name: str, query_prefix: str, column: int) -> object:
     """Return the result of a request whose answer has hostile rows before and after the good row.
 
     If the request fails, return its error message.
     """
 
-    def answer(query: str) -> list[list[Value]]:
+    def answer_query(query: str) -> list[list[Value]]:
         row = good_row(query)
-        if row is None or not query.startswith(begin):
+        if row is None or not query.startswith(query_prefix):
             return [row] if row else []
         other = [_REPLACEMENT_IDS.get(cell or b"", cell) for cell in row]
         hostile = [[*other[:column], value, *other[column + 1 :]] for value in HOSTILE_VALUES]
         return [*hostile, row, *hostile]
 
     try:
-        with connection_with_answers(home, answer) as db:
-            return requests_to_server(home)[act](db)
+        with connection_with_answers(home, answer_query) as db:
+            return requests_to_server(home)[request_name](db)
     except ResumeHooksError as error:
         return f"{error.message} {error.remedy}"
 
@@ -390,7 +390,7 @@ def test_no_value_of_a_server_is_used_as_a_path(
     pulled.mkdir(parents=True)
     (pulled / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
 
-    def answer(query: str) -> list[list[Value]]:
+    def answer_query(query: str) -> list[list[Value]]:
         hostile = next((row for begin, row in answers.items() if query.startswith(begin)), None)
         row = hostile or good_row(query)
         return [row] if row else []
@@ -399,7 +399,7 @@ def test_no_value_of_a_server_is_used_as_a_path(
     for act in requests_to_server(member_home).values():
         with (
             contextlib.suppress(ResumeHooksError),
-            connection_with_answers(member_home, answer) as db,
+            connection_with_answers(member_home, answer_query) as db,
         ):
             act(db)
     assert bytes_of_other_files(tmp_path) == before
@@ -411,7 +411,7 @@ def test_unrequested_rows_change_nothing(member_home: ConfigHome) -> None:
     other = session_id(4)
     write_cursor(other, Cursor(9, 0), member_home.where)
 
-    def answer(query: str) -> list[list[Value]]:
+    def answer_query(query: str) -> list[list[Value]]:
         if query.startswith("select gone from team.expire"):
             return [[other.encode()]]
         if query.startswith("select gone::text"):
@@ -423,7 +423,7 @@ def test_unrequested_rows_change_nothing(member_home: ConfigHome) -> None:
     copy = Path(find_team_folder(member_home.where)) / "pulled" / "9"
     copy.mkdir(parents=True)
     (copy.parent / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
-    with connection_with_answers(member_home, answer) as db:
+    with connection_with_answers(member_home, answer_query) as db:
         assert sharing._remove_from_server([SESSION], 30, db, member_home.where) == []
         assert fetching.remove_unreadable_copies(db, member_home.where) == []
     assert kept.is_dir()
@@ -433,13 +433,13 @@ def test_unrequested_rows_change_nothing(member_home: ConfigHome) -> None:
 def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> None:
     """A server's error message and login are stored and shown without escape sequences."""
 
-    def refuse(query: str) -> list[list[Value]]:
+    def refuse_query(query: str) -> list[list[Value]]:
         row = good_row(query)
         if row is None or "about" not in query:
             raise Refusal(ESCAPE_SEQUENCES + b"no\x1b[2J\r\n" + b"x" * 10_000)
         return [row]
 
-    with pytest.raises(TeamFailed) as refused, connection_with_answers(member_home, refuse) as db:
+    with pytest.raises(TeamFailed) as refused, connection_with_answers(member_home, refuse_query) as db:
         list_team_sessions(db)
     assert not set("\x1b\x9b\x07\r\n") & set(refused.value.message)
     assert len(refused.value.message) < 400
@@ -457,15 +457,15 @@ def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> No
 
 
 @pytest.mark.parametrize(
-    ("limit", "said"), [("_MAX_SESSION_BYTES", "exceeds"), ("_MAX_FETCH_SECONDS", "too slowly")]
+    ("limit_name", "message"), [("_MAX_SESSION_BYTES", "exceeds"), ("_MAX_FETCH_SECONDS", "too slowly")]
 )
 def test_fetching_a_session_has_limits(
-    member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
+    member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, limit_name: str, message: str
 ) -> None:
     """Fetching a session stops at the limits on size and time, and leaves no temporary file."""
-    monkeypatch.setattr(fetching, limit, -1)
+    monkeypatch.setattr(fetching, limit_name, -1)
     with (
-        pytest.raises(TeamFailed, match=said),
+        pytest.raises(TeamFailed, match=message),
         connection_with_answers(member_home, lambda query: filter(None, [good_row(query)])) as db,
     ):
         fetching.pull_session(find_team_session(SESSION, db), db, member_home.where)
@@ -478,13 +478,13 @@ def test_the_sdk_store_has_a_time_limit(
     """The store for the Agent SDK raises an error if the server does not answer in time."""
     asked, over = threading.Event(), threading.Event()
 
-    def silent(query: str) -> list[list[Value]]:
+    def answer_nothing(query: str) -> list[list[Value]]:
         asked.set()
         over.wait(20)
         return []
 
     monkeypatch.setattr(connect, "_MAX_ANSWER_SECONDS", 0.5)
-    server = StandInServer(silent)
+    server = StandInServer(answer_nothing)
     store = PostgresSessionStore(server.write_service_file(Path(os.environ["PGSERVICEFILE"])))
     try:
         with pytest.raises(TeamFailed, match="does not answer"):
@@ -506,13 +506,13 @@ def test_a_late_answer_ends_the_connection(
     """
     over = threading.Event()
 
-    def silent(query: str) -> list[list[Value]]:
+    def answer_nothing(query: str) -> list[list[Value]]:
         row = good_row(query)
         if row is None or "about" not in query:
             over.wait(20)
         return [row] if row else []
 
-    with connection_with_answers(member_home, silent) as db:
+    with connection_with_answers(member_home, answer_nothing) as db:
         monkeypatch.setattr(connect, "_MAX_ANSWER_SECONDS", 0.2)
         queue = Path(find_team_folder(member_home.where)) / "forget"
         queue.mkdir(parents=True)
@@ -535,7 +535,7 @@ def test_a_push_stops_at_its_time_limit(
     """
     names: list[str] = []
 
-    def slow(query: str) -> list[list[Value]]:
+    def answer_slowly(query: str) -> list[list[Value]]:
         names.append(query)
         time.sleep(0.2)
         # The state on the server always differs from the file, so the push would never end without
@@ -545,7 +545,7 @@ def test_a_push_stops_at_its_time_limit(
         row = good_row(query)
         return [row] if row else []
 
-    server = StandInServer(slow)
+    server = StandInServer(answer_slowly)
     server.write_service_file(Path(os.environ["PGSERVICEFILE"]))
     project = read_project_name(conversation(1)[0]["cwd"])
     record_team(_stand_in_team(member_home)._replace(projects=(project,)), member_home.where)
@@ -569,7 +569,7 @@ def test_a_push_stops_at_its_time_limit(
     if is_background:
         failure = read_failure(member_home.where)
         assert failure is not None
-        assert (failure.reason, failure.waiting_count) == ("The team's database does not answer", 1)
+        assert (failure.reason, failure.waiting_session_count) == ("The team's database does not answer", 1)
 
 
 ROLLBACK_SCRIPT = """
@@ -587,12 +587,12 @@ except TeamFailed as error:
 def test_the_driver_prints_no_text_of_the_server(member_home: ConfigHome) -> None:
     """If a server refuses a rollback, the driver's warning with the server's text is not printed."""
 
-    def refuse(query: str) -> list[list[Value]]:
+    def refuse_query(query: str) -> list[list[Value]]:
         if query == "BEGIN" or "about" in query:
             return [good_row(query) or [b"1"]]
         raise Refusal(ESCAPE_SEQUENCES)
 
-    server = StandInServer(refuse)
+    server = StandInServer(refuse_query)
     server.write_service_file(Path(os.environ["PGSERVICEFILE"]))
     try:
         done = subprocess.run(
@@ -605,7 +605,7 @@ def test_the_driver_prints_no_text_of_the_server(member_home: ConfigHome) -> Non
     assert "\x1b" not in done.stdout
 
 
-MEMORY_SCRIPT = """
+MEMORY_MEASUREMENT_SCRIPT = """
 import resource, sys
 from resume_hooks.parts.team.connect import connect_to_team
 from resume_hooks.parts.team import fetching, team_search
@@ -632,8 +632,8 @@ HUGE_VALUE_BYTES = 300 * 1024 * 1024
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="only Linux bounds it")
-@pytest.mark.parametrize("how", ["a value", "many rows", "rows that fit", "a bomb"])
-def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -> None:
+@pytest.mark.parametrize("answer_kind", ["a value", "many rows", "rows that fit", "a bomb"])
+def test_hostile_answers_use_limited_memory(member_home: ConfigHome, answer_kind: str) -> None:
     """A hostile answer uses less than 200 MB of memory.
 
     The answer is a value of 300 MB, many rows, or pieces that unpack to 60 MB each.
@@ -641,7 +641,7 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -
     bomb = zlib.compress(bytes(60 * 1024 * 1024))
     asked = 0
 
-    def answer(query: str) -> Iterable[list[Value]]:
+    def answer_query(query: str) -> Iterable[list[Value]]:
         nonlocal asked
         row = good_row(query)
         if row is None or "about" in query:
@@ -650,26 +650,26 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -
         # The first two requests precede the measurement.
         if asked < 3:
             return [row]
-        if how == "a bomb":
+        if answer_kind == "a bomb":
             packed = [bomb if value is PACKED_SESSION else value for value in row]
             size = {
                 str(len(SESSION_BYTES)).encode(): b"62914560",
                 str(len(PACKED_SESSION)).encode(): str(len(bomb)).encode(),
             }
             return [[size.get(value or b"", value) for value in packed]] * 20
-        if how == "a value":
+        if answer_kind == "a value":
             return [[*row[:-1], b"x" * HUGE_VALUE_BYTES]]
         # The answer "many rows" exceeds the limit on an answer, and "rows that fit" does not.
-        divisor = 4 if how == "many rows" else 16
+        divisor = 4 if answer_kind == "many rows" else 16
         return [row] * (
             HUGE_VALUE_BYTES // divisor // max(1, sum(len(value or b"") for value in row))
         )
 
-    server = StandInServer(answer)
+    server = StandInServer(answer_query)
     server.write_service_file(Path(os.environ["PGSERVICEFILE"]))
     try:
         done = subprocess.run(
-            [sys.executable, "-c", MEMORY_SCRIPT, SESSION], capture_output=True, text=True, check=False, timeout=300,
+            [sys.executable, "-c", MEMORY_MEASUREMENT_SCRIPT, SESSION], capture_output=True, text=True, check=False, timeout=300,
             env={**os.environ, **member_home.where.environ, "PYTHONPATH": str(REPO / "src")},
         )  # fmt: skip
     finally:
@@ -678,15 +678,15 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -
     assert int(done.stdout.split()[-1]) < 200 * 1024, done.stdout
 
 
-def test_notifications_are_dropped(member_home: ConfigHome) -> None:
+def test_notifications_from_the_server_are_dropped(member_home: ConfigHome) -> None:
     """Notifications from the server are dropped. The driver would collect them without a limit."""
 
-    def answer(query: str) -> Iterable[list[Value]]:
+    def answer_query(query: str) -> Iterable[list[Value]]:
         row = good_row(query)
         return [row] if row else []
 
-    server = StandInServer(answer)
-    server.asides = notification(b"x" * 1_000) * 100
+    server = StandInServer(answer_query)
+    server.asides = build_notification(b"x" * 1_000) * 100
     try:
         with connect_to_team(server.write_service_file(Path(os.environ["PGSERVICEFILE"]))) as db:
             assert list_team_sessions(db)

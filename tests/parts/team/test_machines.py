@@ -101,7 +101,7 @@ class Machines(RuleBasedStateMachine):
 
     @rule(machine_name=MACHINE_STRATEGY, rescan=st.booleans())
     def push(self, machine_name: str, rescan: bool) -> None:
-        """Push without an interruption."""
+        """Push the session from a machine without an interruption."""
         done = push_from_machine(
             self.machines[machine_name], self.paths[machine_name], rescan=rescan
         )
@@ -119,7 +119,7 @@ class Machines(RuleBasedStateMachine):
         left = sent_piece_count
         real = pushing._SessionPush._append_chunk
 
-        def append(self: pushing._SessionPush, *given: object) -> object:
+        def append_or_be_killed(self: pushing._SessionPush, *given: object) -> object:
             nonlocal left
             if not left and is_before_sending:
                 raise _KilledError
@@ -129,12 +129,12 @@ class Machines(RuleBasedStateMachine):
             left -= 1
             return answer
 
-        def keep(*_: object) -> None:
+        def be_killed(*_: object) -> None:
             raise _KilledError
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pushing._SessionPush, "_append_chunk", append)
-            patch.setattr(pushing, "write_cursor", keep)
+            patch.setattr(pushing._SessionPush, "_append_chunk", append_or_be_killed)
+            patch.setattr(pushing, "write_cursor", be_killed)
             try:
                 push_from_machine(self.machines[machine_name], self.paths[machine_name])
             except _KilledError:
@@ -167,20 +167,20 @@ class Machines(RuleBasedStateMachine):
         assert not (self.forgotten and there)
 
 
-@pytest.mark.parametrize("examples", [25, pytest.param(150, marks=pytest.mark.wide)])
+@pytest.mark.parametrize("example_count", [25, pytest.param(150, marks=pytest.mark.wide)])
 def test_any_order_of_actions_keeps_every_file(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example_count: int
 ) -> None:
     """The server keeps each machine's file, in whatever order the three machines act.
 
-    The machines append, rewrite, get killed, lose the cursor, push again, and forget the session.
+    The machines append, rewrite, are killed, lose the cursor, push again, and forget the session.
     """
     monkeypatch.setattr(chunks, "MAX_CHUNK_BYTES", 700)
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     Machines.server, Machines.database, Machines.root = server, server.create_database(), tmp_path
     server.write_service_file(Machines.database, tmp_path / "services.conf")
     chosen = settings(
-        max_examples=examples, stateful_step_count=20, deadline=None,
+        max_examples=example_count, stateful_step_count=20, deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )  # fmt: skip
     run_state_machine_as_test(Machines, settings=chosen)

@@ -59,10 +59,10 @@ def write_on_machine(
     return Path(write_session(machine.home.project(), session, content))
 
 
-def push_from_machine(machine: Machine, path: Path, **more: bool) -> PushResult:
+def push_from_machine(machine: Machine, path: Path, **options: bool) -> PushResult:
     """Push a session's file from a machine and return the result."""
     with connect_to_team(machine.team.service) as db:
-        return push_session(session_file(str(path)), machine.team, db, machine.where, **more)
+        return push_session(session_file(str(path)), machine.team, db, machine.where, **options)
 
 
 def contents_on_server(root: Connection, login: str = "alice") -> dict[str, bytes]:
@@ -348,7 +348,7 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
     }
 
 
-def test_an_expired_session_expires_on_the_server(
+def test_a_locally_expired_session_is_removed_from_the_server(
     alice: Machine, desk: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A deleted session expires on the server after the employer's retention period.

@@ -1,6 +1,7 @@
 """Tests of what the team's database refuses.
 
-The tests cover a member's attacks on each grant, a stranger, and a server with a wrong name.
+The tests cover a member's attacks on each grant, the requests of a role that is not a member, and a
+server with a wrong name.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def test_a_member_cannot_bypass_the_functions(
 ) -> None:
     """A member cannot bypass the functions of the database.
 
-    Direct writes and reads of closed tables are refused, and nothing changes.
+    Direct writes, and reads of tables that members may not read, are refused, and nothing changes.
     """
     before = root.execute("select count(*), min(scope) from team.session").fetchone()
     for attack in FORBIDDEN_STATEMENTS:
@@ -163,10 +164,10 @@ def test_retention_removes_old_sessions_completely(
     assert has_unsent_data(session_file(str(private_session)), alice.where) is False
 
 
-def test_a_piece_that_unpacks_to_a_gigabyte_is_refused(
+def test_a_chunk_that_unpacks_to_a_gigabyte_is_refused(
     private_session: Path, alice: Machine, root: Connection
 ) -> None:
-    """A pull refuses a piece whose stated unpacked size is 1 GB, before it unpacks the piece."""
+    """A pull refuses a chunk whose stated unpacked size is 1 GB, before it unpacks the chunk."""
     bomb = zlib.compress(bytes(1 << 20))
     for raw in (1 << 20, 1 << 30):
         root.execute("update team.chunk set data = %s, raw = %s", (bomb, raw))
@@ -188,21 +189,21 @@ def test_a_share_ends_when_it_is_withdrawn(
     The session is shared with one member, with the team, and with a project.
     """
 
-    def visible_rows() -> tuple[int, int]:
+    def count_visible_sessions_and_turns() -> tuple[int, int]:
         with connect_to_team("mallory") as db:
             return len(list_team_sessions(db)), len(search_team(["prompt"], db, max_hits=10).hits)
 
-    def share_and_check(*whom: object) -> None:
+    def change_audience(*audience: object) -> None:
         with connect_to_team("alice") as db:
             session = find_team_session("Fix the parser", db)
-            if whom:
-                sharing.share_session(session, str(whom[0]), None, db)
+            if audience:
+                sharing.share_session(session, str(audience[0]), None, db)
             else:
                 sharing.unshare_session(session, db)
 
-    assert visible_rows() == (0, 0)
-    share_and_check("mallory")
-    assert visible_rows() == (1, 4)
+    assert count_visible_sessions_and_turns() == (0, 0)
+    change_audience("mallory")
+    assert count_visible_sessions_and_turns() == (1, 4)
     with connect_to_team("mallory") as db:
         assert (
             list_team_sessions(db)[0].is_own,
@@ -210,31 +211,31 @@ def test_a_share_ends_when_it_is_withdrawn(
         ) == (False, False)
         assert search_team(["prompt"], db, SearchScope(only_own=True), max_hits=1).hits == []
     root.execute("update team.grant_ set until = now() - interval '1 second'")
-    assert visible_rows() == (0, 0)
-    share_and_check("team")
-    assert visible_rows() == (1, 4)
-    share_and_check()
-    assert visible_rows() == (0, 0)
+    assert count_visible_sessions_and_turns() == (0, 0)
+    change_audience("team")
+    assert count_visible_sessions_and_turns() == (1, 4)
+    change_audience()
+    assert count_visible_sessions_and_turns() == (0, 0)
     with pytest.raises(TeamFailed, match="not in that project"):
-        share_and_check("project")
+        change_audience("project")
     root.execute("update team.session set project = 'h/o/r'")
-    share_and_check("project")
-    assert visible_rows() == (0, 0)
+    change_audience("project")
+    assert count_visible_sessions_and_turns() == (0, 0)
     with connect_to_team("mallory") as db:
         assert db.connection.execute("select team.project_add('h/o/r')").fetchone() == ("alice",)
     with connect_to_team("alice") as db:
         db.connection.execute("select team.project_admit('h/o/r', 'mallory', true)")
-    assert visible_rows() == (1, 4)
+    assert count_visible_sessions_and_turns() == (1, 4)
     with connect_to_team("alice") as db:
         db.connection.execute("select team.project_admit('h/o/r', 'mallory', false)")
-    assert visible_rows() == (0, 0)
+    assert count_visible_sessions_and_turns() == (0, 0)
     acts = [
         act
         for (act,) in root.execute("select act from team.audit where login = 'alice' order by id")
     ]
     assert acts == ["enter", "share", "share", "share", "share", "admit", "admit"]
     with pytest.raises(TeamFailed, match="no such member"):
-        share_and_check("nobody-here")
+        change_audience("nobody-here")
 
 
 def test_strangers_and_former_members_are_refused(
@@ -273,8 +274,8 @@ def test_the_server_name_is_verified_over_a_network(
     services = tmp_path / "network.conf"
     monkeypatch.setenv("PGSERVICEFILE", str(services))
 
-    def connect_to_host(host: str, **more: str) -> None:
-        server.write_service_file(database, services, host=host, hostaddr="127.0.0.1", **more)
+    def connect_to_host(host: str, **parameters: str) -> None:
+        server.write_service_file(database, services, host=host, hostaddr="127.0.0.1", **parameters)
         with connect_to_team("alice"):
             pass
 
@@ -382,7 +383,7 @@ def test_only_an_admin_creates_the_table_of_a_new_month(
 
 
 @pytest.mark.parametrize(
-    ("said", "way"),
+    ("error_text", "expected_remedy"),
     [
         ('connection failed: FATAL:  password authentication failed for user "alice"', "~/.pgpass"),
         ("connection failed: fe_sendauth: no password supplied", "~/.pgpass"),
@@ -398,22 +399,22 @@ def test_only_an_admin_creates_the_table_of_a_new_month(
         ("connection failed: Connection refused", "the network"),
     ],
 )
-def test_a_missing_setting_of_the_connection_is_named(said: str, way: str) -> None:
+def test_a_missing_setting_of_the_connection_is_named(error_text: str, expected_remedy: str) -> None:
     """If a connection fails because a setting is missing, the remedy names the setting.
 
     The error quotes the message from libpq, the server or pgbouncer.
     """
-    with pytest.raises(TeamFailed, match=re.escape(said)) as failed, translate_errors():
-        raise psycopg.OperationalError(said)
-    assert way in failed.value.remedy
+    with pytest.raises(TeamFailed, match=re.escape(error_text)) as failed, translate_errors():
+        raise psycopg.OperationalError(error_text)
+    assert expected_remedy in failed.value.remedy
 
 
-@pytest.mark.parametrize("given", ["host=x password=y", "postgresql://a:b@c/d", "", "../x", "a b"])
-def test_join_accepts_only_a_service_name(given: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("service", ["host=x password=y", "postgresql://a:b@c/d", "", "../x", "a b"])
+def test_join_accepts_only_a_service_name(service: str, tmp_path: Path) -> None:
     """``join`` refuses an address or a password before it connects."""
     home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
     with pytest.raises(UsageError, match="never an address or a password"):
-        join_team(given, home.where)
+        join_team(service, home.where)
 
 
 def test_libpq_variables_of_a_project_are_ignored(

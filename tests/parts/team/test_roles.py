@@ -33,7 +33,7 @@ from tests.parts.team.test_push import push_from_machine, write_on_machine
 OWNER_FUNCTIONS_QUERY = """
 select p.oid::regprocedure::text, p.proconfig, p.prosecdef from pg_proc p where p.pronamespace = 'team'::regnamespace
 """
-TYPES_QUERY = "select typname from pg_type t join pg_namespace n on n.oid = typnamespace where nspname = 'team'"
+TYPE_NAMES_QUERY = "select typname from pg_type t join pg_namespace n on n.oid = typnamespace where nspname = 'team'"
 TABLES_QUERY = """
 select relname, string_agg(format('%I %s', attname, format_type(atttypid, atttypmod)), ', ' order by attnum)
 from pg_class c join pg_attribute a on a.attrelid = c.oid and attnum > 0
@@ -46,7 +46,7 @@ $$ begin perform set_config('evil.user', current_user, false); return new; end $
 
 
 @pytest.fixture(params=["new", "upgraded"])
-def new_and_upgraded_database(
+def new_or_upgraded_database(
     request: pytest.FixtureRequest, server: Server, tmp_path: Path
 ) -> Iterator[str]:
     """Yield the name of a team's database, which is either new or upgraded from the first schema.
@@ -75,10 +75,10 @@ def new_and_upgraded_database(
     server.drop_database(name)
 
 
-def calls_of_owner_functions(db: Connection) -> list[str]:
-    """Return a call of each function that runs with its owner's rights.
+def list_calls_of_owner_functions(db: Connection) -> list[str]:
+    """Return a SQL statement for each function that runs with its owner's rights.
 
-    The arguments of each call have matching types.
+    The statement calls the function with arguments of matching types.
     """
     found = []
     for signature, config, definer in db.execute(OWNER_FUNCTIONS_QUERY).fetchall():
@@ -106,20 +106,20 @@ def calls_of_owner_functions(db: Connection) -> list[str]:
 
 
 def test_objects_of_a_member_do_not_replace_those_of_the_team(
-    new_and_upgraded_database: str, server: Server
+    new_or_upgraded_database: str, server: Server
 ) -> None:
     """A member's own tables, types, functions, operators and casts don't replace those of the team.
 
     None of the member's statements runs with the owner's rights, whatever the search path is.
     """
-    with server.connect_as_superuser(new_and_upgraded_database) as root:
+    with server.connect_as_superuser(new_or_upgraded_database) as root:
         functions, tables = (
-            calls_of_owner_functions(root),
+            list_calls_of_owner_functions(root),
             {str(name): columns for name, columns in root.execute(TABLES_QUERY).fetchall()},
         )
         types = {
             row[0]
-            for row in root.execute(TYPES_QUERY).fetchall()
+            for row in root.execute(TYPE_NAMES_QUERY).fetchall()
             if not str(row[0]).startswith("_")
         } - set(tables)
         before = {table: rows_of_table(root, table) for table in tables if table != "audit"}
@@ -173,7 +173,7 @@ def test_objects_of_a_member_do_not_replace_those_of_the_team(
     assert refused.keys() <= {"42501", "RH403", "RH404", "RH409", "RH410", "RH411", "22023"}, (
         refused
     )
-    with server.connect_as_superuser(new_and_upgraded_database) as root:
+    with server.connect_as_superuser(new_or_upgraded_database) as root:
         for table, held in before.items():
             if table not in {
                 "session",
@@ -338,10 +338,13 @@ def test_a_retired_member_needs_the_admin_to_return(
         db.run_statement("select team.enter(gen_random_uuid(), 'back')")
 
 
-def test_a_given_session_is_resumed_under_a_new_id(
+def test_a_transferred_session_is_resumed_under_a_new_id(
     carol: Machine, alice: Machine, root: Connection
 ) -> None:
-    """A member who was given a session resumes it like another member's session, under a new id."""
+    """A member to whom a session was transferred resumes it like another member's session.
+
+    The resumed session has a new id.
+    """
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")
     with connect_to_team("alice") as db:
@@ -354,12 +357,12 @@ def test_a_given_session_is_resumed_under_a_new_id(
     assert "a member's who left" in notes[0]
 
 
-def test_a_pushed_session_is_private_despite_a_given_session(
+def test_a_pushed_session_is_private_despite_a_transferred_session_with_its_id(
     carol: Machine, alice: Machine, root: Connection
 ) -> None:
     """A session that a member pushes is private at first.
 
-    This holds even if the member was given a shared session with the same id.
+    This holds even if a shared session with the same id was transferred to the member.
     """
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")
@@ -375,7 +378,7 @@ def test_a_pushed_session_is_private_despite_a_given_session(
 def test_a_locator_prefers_the_members_own_session(
     carol: Machine, alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """A locator prefers the member's own session to a given or shared session with the same id.
+    """A locator prefers the member's own session to a transferred or shared one with the same id.
 
     This holds even if the other sessions ended later.
     """
@@ -393,29 +396,29 @@ def test_a_locator_prefers_the_members_own_session(
 
 
 @pytest.mark.parametrize(
-    "asked", [f"carol:{session_id(9)}", "carol:00000009", "carol@desk:00000009", "carol:0000"]
+    "title", [f"carol:{session_id(9)}", "carol:00000009", "carol@desk:00000009", "carol:0000"]
 )
-def test_a_title_is_not_accepted_as_an_id(alice: Machine, mallory: Machine, asked: str) -> None:
+def test_a_title_is_not_accepted_as_an_id(alice: Machine, mallory: Machine, title: str) -> None:
     """A locator that looks like an id does not match a session whose title is the same text."""
     name = session_id(8)
     push_from_machine(
         mallory,
         write_on_machine(
-            mallory, [custom_title(asked, name), *conversation(2, session_id=name)], name
+            mallory, [custom_title(title, name), *conversation(2, session_id=name)], name
         ),
     )
     with connect_to_team("mallory") as db:
         db.run_statement("select team.share(%s, 't', '', null)", (name,))
     with connect_to_team("alice") as db:
-        assert find_team_session(name, db).title == asked
+        assert find_team_session(name, db).title == title
         with pytest.raises(SessionNotFound):
-            find_team_session(asked, db)
+            find_team_session(title, db)
         with pytest.raises(SessionNotFound):
             find_team_session("00000009", db)
-        assert find_team_session("00000008", db).title == asked
+        assert find_team_session("00000008", db).title == title
 
 
-def test_an_id_prefix_prefers_the_members_own_session(alice: Machine, mallory: Machine) -> None:
+def test_an_id_prefix_finds_the_members_own_session_first(alice: Machine, mallory: Machine) -> None:
     """The beginning of an id finds the user's own session in preference to another member's session.
 
     A locator with the other member's login before the id finds the other member's session.
@@ -430,15 +433,15 @@ def test_an_id_prefix_prefers_the_members_own_session(alice: Machine, mallory: M
         assert find_team_session(f"mallory:{SESSION[:8]}", db).session_id == twin
 
 
-@pytest.mark.parametrize("where", ["here", "on the other machine"])
+@pytest.mark.parametrize("own_session_place", ["here", "on the other machine"])
 def test_another_members_session_with_the_same_id_is_not_linked(
-    alice: Machine, desk: Machine, mallory: Machine, where: str
+    alice: Machine, desk: Machine, mallory: Machine, own_session_place: str
 ) -> None:
     """A resume of another member's session makes no link to the user's own session with the same id.
 
     A note tells the user that one of the user's own sessions has that id.
     """
-    if where == "here":
+    if own_session_place == "here":
         write_on_machine(alice)
     else:
         push_from_machine(desk, write_on_machine(desk))
@@ -496,18 +499,18 @@ def test_an_ancestor_belongs_to_the_owner_of_the_child(
         with connect_to_team(login) as db:
             db.run_statement("select team.share(%s, 't', '', null)", (name,))
 
-    def ids_visibility_and_owners(rows: list[Ancestor]) -> list[tuple[str, str, str]]:
+    def list_ids_statuses_and_owners(rows: list[Ancestor]) -> list[tuple[str, str, str]]:
         return [(row.session_id, row.status, row.owner) for row in rows]
 
     with connect_to_team("alice") as db:
-        assert ids_visibility_and_owners(
+        assert list_ids_statuses_and_owners(
             fetch_server_lineage(find_team_session(f"bob:{child}", db), db)
         ) == [
             (parent, "private", ""),
             (child, "team", "bob"),
         ]
         here = LineageFinder(alice.where).find_lineage(str(alice.home.project() / f"{own}.jsonl"))
-        assert ids_visibility_and_owners(add_missing_ancestors(here, db, alice.where)) == [
+        assert list_ids_statuses_and_owners(add_missing_ancestors(here, db, alice.where)) == [
             (parent, "private", ""),
             (own, "present", ""),
         ]
@@ -516,11 +519,11 @@ def test_an_ancestor_belongs_to_the_owner_of_the_child(
             find_team_session(f"bob:{child}", db), wish, db, Caller(alice.where)
         )
         here = LineageFinder(alice.where).find_lineage(came.receipt.file)
-        assert ids_visibility_and_owners(add_missing_ancestors(here, db, alice.where)) == [
+        assert list_ids_statuses_and_owners(add_missing_ancestors(here, db, alice.where)) == [
             (parent, "private", ""), (child, "team", "bob"), (came.session_id, "present", ""),
         ]  # fmt: skip
     with connect_to_team("bob") as db:
-        assert ids_visibility_and_owners(fetch_server_lineage(find_team_session(child, db), db))[
+        assert list_ids_statuses_and_owners(fetch_server_lineage(find_team_session(child, db), db))[
             0
         ] == (
             parent,
@@ -568,10 +571,10 @@ def test_an_open_transaction_does_not_block_retirement(alice: Machine, mallory: 
                 own.run_statement("select team.settle_member(%s, 'retire', '')", (login,))
 
 
-@pytest.mark.parametrize("act", ["retire", "give", "remove"])
+@pytest.mark.parametrize("decision", ["retire", "give", "remove"])
 @pytest.mark.parametrize("holder", ["mallory", "alice"])
 def test_no_lock_delays_the_end_of_membership(
-    alice: Machine, mallory: Machine, root: Connection, act: str, holder: str
+    alice: Machine, mallory: Machine, root: Connection, decision: str, holder: str
 ) -> None:
     """A member's rights end immediately, even if that member or another member holds locks.
 
@@ -599,10 +602,10 @@ def test_no_lock_delays_the_end_of_membership(
         )
         with connect_to_team("admin") as own:
             own.run_statement("set lock_timeout = '2s'")
-            apply_admin_decision(own, "mallory", act)
-        told = root.execute("select detail from team.audit where act = %s", (act,)).fetchone()
+            apply_admin_decision(own, "mallory", decision)
+        told = root.execute("select detail from team.audit where act = %s", (decision,)).fetchone()
         assert told
-        kept = holder == "mallory" and act != "retire"
+        kept = holder == "mallory" and decision != "retire"
         assert told[0]["held"] == int(kept)
         with (
             pytest.raises(TeamFailed, match="no member"),
@@ -613,7 +616,7 @@ def test_no_lock_delays_the_end_of_membership(
     if not kept:
         return
     with connect_to_team("admin") as own:
-        apply_admin_decision(own, str(told[0]["as"]), act)
+        apply_admin_decision(own, str(told[0]["as"]), decision)
     assert (
         single_value(
             root,
@@ -623,10 +626,10 @@ def test_no_lock_delays_the_end_of_membership(
     )
 
 
-def apply_admin_decision(db: Database, login: str, act: str) -> None:
-    """Run the admin's decision about a member: retire, give or remove."""
+def apply_admin_decision(db: Database, login: str, decision: str) -> None:
+    """Carry out the admin's decision about a member: retire, give or remove."""
     db.run_statement(
-        "select team.settle_member(%s, %s, %s)", (login, act, "admin" if act == "give" else "")
+        "select team.settle_member(%s, %s, %s)", (login, decision, "admin" if decision == "give" else "")
     )
 
 
@@ -654,7 +657,7 @@ def test_adding_an_existing_row_uses_no_id(
 
 
 def test_the_audit_records_only_valid_share_targets(alice: Machine, root: Connection) -> None:
-    """The audit log records the member with whom a session is shared, but no other text of the call."""
+    """The audit log records the member with whom a session is shared, but not an invalid target."""
     push_from_machine(alice, write_on_machine(alice))
     with connect_to_team("alice") as db:
         for kind, whom in (("t", "bob (by order of admin)"), ("g", "alice"), ("m", "all")):
@@ -781,7 +784,7 @@ def test_no_member_can_lock_out_an_owner(
             root.execute("alter role alice reset lock_timeout")
 
 
-def test_two_machines_of_one_name_get_different_labels(alice: Machine, tmp_path: Path) -> None:
+def test_two_machines_with_the_same_name_get_different_labels(alice: Machine, tmp_path: Path) -> None:
     """If two machines of a member have the same name, the second machine's label contains part of its id."""
     other = Machine(tmp_path / "again" / "laptop", "alice")
     for machine in (alice, other):
@@ -803,10 +806,10 @@ def test_rights_are_checked_once_per_statement(alice: Machine) -> None:
     assert "granted(session_id" not in text
 
 
-def test_after_a_restore_the_admin_binds_the_names(
+def test_after_a_restore_the_admin_must_bind_members_to_roles(
     server: Server, database: str, alice: Machine, root: Connection, tmp_path: Path
 ) -> None:
-    """After a restore on a server with other roles, nobody is a member until the admin binds the names.
+    """After a restore on a server with other roles, nobody is a member until the admin binds members to roles.
 
     The admin runs the SQL lines in ``docs/team.md``.
     """

@@ -28,11 +28,11 @@ def test_the_store_fulfills_the_sdks_contracts(alice: Machine, root: Connection)
     # Imported here because the import takes a second, which only this test needs.
     from claude_agent_sdk.testing import run_session_store_conformance
 
-    def empty_store() -> Any:
+    def make_empty_store() -> Any:
         root.execute("truncate team.sdk_part cascade")
         return PostgresSessionStore("alice")
 
-    asyncio.run(run_session_store_conformance(empty_store))
+    asyncio.run(run_session_store_conformance(make_empty_store))
 
 
 def test_the_store_returns_any_text_unchanged(alice: Machine, mallory: Machine) -> None:
@@ -42,7 +42,7 @@ def test_the_store_returns_any_text_unchanged(alice: Machine, mallory: Machine) 
     entries of parallel writers. Other users can neither read nor delete the entries.
     """
 
-    async def run() -> None:
+    async def use_store() -> None:
         store = PostgresSessionStore("alice")
         await store.append(STORE_KEY, [*ODD_ENTRIES, ODD_ENTRIES[0]])
         await store.append(STORE_KEY, ODD_ENTRIES)
@@ -65,7 +65,7 @@ def test_the_store_returns_any_text_unchanged(alice: Machine, mallory: Machine) 
         await other.append(STORE_KEY, [{"type": "mine"}])
         assert len(await store.load(STORE_KEY) or []) == 44
 
-    asyncio.run(run())
+    asyncio.run(use_store())
 
 
 def test_the_store_accepts_only_a_service_name() -> None:

@@ -49,7 +49,6 @@ from tests.needs import REPO
 from tests.parts.team.server import Connection, Server
 
 CHILD_ID = session_id(2)
-Team = Callable[..., dict[str, Any]]
 
 
 class Person:
@@ -165,13 +164,13 @@ def test_a_command_below_a_client_counts_as_run_by_the_model(people: dict[str, P
     assert "may not search the team" in laptop.run_team_verb("search", "kumquat", code=2)["message"]
 
 
-def failing_push_function(session: str) -> Callable[..., object]:
+def make_failing_push_function(session: str) -> Callable[..., object]:
     """Return a push function with a bug that makes it fail for this session."""
 
-    def failing(each: SessionFile, *given: Any) -> object:
+    def push_or_fail(each: SessionFile, *given: Any) -> object:
         return 1 // 0 if each.session_id == session else pushing.push_session(each, *given)
 
-    return failing
+    return push_or_fail
 
 
 def test_a_push_that_fails_is_reported(
@@ -197,7 +196,7 @@ def test_a_push_that_fails_is_reported(
     )
     assert "psycopg, which connects" in laptop.run("doctor", code=1)
     with monkeypatch.context() as patch:
-        patch.setattr(background, "push_session", failing_push_function(SESSION))
+        patch.setattr(background, "push_session", make_failing_push_function(SESSION))
         os.utime(mark, (0, 0))
         background.push_unsent(laptop.where, lambda: False)
     assert "a bug in resume-hooks stopped the push (ZeroDivisionError)" in laptop.run(
@@ -555,7 +554,7 @@ def test_init_creates_a_team_once(
     assert admin.run_team_verb("init", "admin")["login"] == "admin"
     assert (
         admin.run_team_verb("init", "admin", code=2)["message"]
-        == "admin is a team's database already"
+        == "admin is already a team's database"
     )
     bob = Person(tmp_path / "other", "bob", fork_server)
     assert bob.run_team_verb("join", "bob")["written"]
@@ -602,10 +601,10 @@ def test_upgrade_updates_an_old_schema_once(
     assert bob.run_team_verb("join", "bob")["written"]
 
 
-def bobs_session(machine: str, own: str = SESSION) -> TeamSession:
+def make_bobs_session(machine_name: str, own_id: str = SESSION) -> TeamSession:
     """Return one of Bob's sessions, from one of his machines."""
     about = ("Fix the parser", "/src", "", "", "", "", "", "private", 1, 1, True, False, (), "")
-    return TeamSession(len(machine), own, "bob", machine, *about)
+    return TeamSession(len(machine_name), own_id, "bob", machine_name, *about)
 
 
 def test_a_locator_finds_the_latest_of_two_machines() -> None:
@@ -613,12 +612,12 @@ def test_a_locator_finds_the_latest_of_two_machines() -> None:
 
     A locator that names a machine finds that machine's copy.
     """
-    both = [bobs_session("desk"), bobs_session("laptop")]
+    both = [make_bobs_session("desk"), make_bobs_session("laptop")]
     assert choose_team_session(SESSION[:8], both).machine == "desk"
     assert choose_team_session(f"bob@laptop:{SESSION[:8]}", both).machine == "laptop"
     assert choose_team_session("bob@desk:parser", both).machine == "desk"
     with pytest.raises(AmbiguousLocator):
-        choose_team_session("bob:parser", [*both, bobs_session("desk", session_id(2))])
+        choose_team_session("bob:parser", [*both, make_bobs_session("desk", session_id(2))])
 
 
 def test_a_list_of_many_kinds_of_secrets_fits_a_terminal() -> None:

@@ -34,7 +34,7 @@ PART = Part(
         Option(
             "search",
             ("--team",),
-            "Search the team's server instead, like `team search`.",
+            "Search the team's server instead of this machine, like `team search`.",
             "verbs.team_answer:answer_search",
         ),
     ),

@@ -42,9 +42,9 @@ def add_missing_ancestors(ancestors: list[Ancestor], db: Database, where: Where)
 
 
 def fetch_server_lineage(session: TeamSession, db: Database) -> list[Ancestor]:
-    """Return the ancestors and the session itself, oldest first, for a session that is only on the server."""
+    """Return the lineage of a session that is only on the server: its ancestors and itself, oldest first."""
     return [
-        *_fetch_ancestors(session.parent, session.owner, db, {session.session_id}),
+        *_fetch_ancestors(session.parent_id, session.owner, db, {session.session_id}),
         _build_ancestor(session),
     ]
 
@@ -88,11 +88,11 @@ def _fetch_ancestors(
 
 
 def _build_ancestor(session: TeamSession) -> Ancestor:
-    if session.parent:
+    if session.parent_id:
         derivation = "trimmed" if session.kind == "trim" else "continued"
     else:
         derivation = "original"
     return Ancestor(
-        session.session_id, "", session.title, derivation, session.kind or "original", None, session.parent or None,
-        TEAM_SOURCE, session.created, session.ended, session.raw_bytes, session.owner, session.machine,
+        session.session_id, "", session.title, derivation, session.kind or "original", None, session.parent_id or None,
+        TEAM_SOURCE, session.creation_time, session.end_time, session.raw_bytes, session.owner, session.machine,
     )  # fmt: skip

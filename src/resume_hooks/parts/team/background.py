@@ -53,7 +53,7 @@ from resume_hooks.system.text import format_count
 from resume_hooks.version import __version__
 
 PUSH_PAUSE_SECONDS = 60
-"""The minimum number of seconds between two pushes after turns."""
+"""The minimum number of seconds between two pushes that turns cause."""
 
 RETRY_PAUSE_SECONDS = 15 * 60
 """The number of seconds between a failed push and the next attempt."""
@@ -210,7 +210,7 @@ def check_model_search_allowed(where: Where) -> None:
     if search_setting != ("on", "file"):
         raise UsageError(
             "A model may not search the team: the query would leave this machine",
-            "Allow it in a terminal: resume-hooks config team_model_search on",
+            "To allow it, run in a terminal: resume-hooks config team_model_search on",
         )
 
 
@@ -252,7 +252,7 @@ def main() -> None:
             )
         return
     waiting_mark = os.path.join(team_file.find_team_folder(where), "waiting", str(session_id))
-    pause = 0.0  # After a failed push, the mark's time is in the future, and ``push_unsent`` does nothing until then.
+    pause = 0.0  # After a failed push, the mark file's time is in the future, and ``push_unsent`` does nothing until then.
     with contextlib.suppress(OSError):
         elapsed = (
             time.time() - os.stat(os.path.join(find_team_folder(where), PUSH_MARK_FILE)).st_mtime
@@ -263,7 +263,7 @@ def main() -> None:
     with contextlib.suppress(SessionOpen):
         if pause:
             with lock_folder(
-                waiting_mark, where, "Another process waits to push", "Could not wait in"
+                waiting_mark, where, "Another process is already waiting to push", "Could not wait in"
             ):
                 time.sleep(pause)
         push_unsent(where, lambda: time.monotonic() > deadline, str(session_id))

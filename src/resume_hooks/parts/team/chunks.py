@@ -103,7 +103,7 @@ def read_clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterat
             if line.is_torn and parse_record(line.body) is None:
                 return
             if line.offset == offset and not starts_at_line and not line.raw.strip():
-                continue  # An earlier push sent the line before its line feed was in the file.
+                continue  # An earlier push sent this line before its line feed was written.
             body, secrets = clean_line(line.body, redactor)
             yield CleanRecord(RedactedBytes(body + b"\n"), line.offset + len(line.raw), secrets)
 

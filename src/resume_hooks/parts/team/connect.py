@@ -53,12 +53,12 @@ SCRUBBED_STATE, EXPIRED_STATE = "RH411", "RH412"
 ``NO_RIGHT_STATE``: you lack the rights. ``OTHER_ROLE_STATE``: your role has the name of an earlier
 member. ``NO_SUCH_OBJECT_STATE``: the object does not exist. ``OTHER_GENERATION_STATE``: another
 generation of the session is active. ``FORGOTTEN_STATE``: the session was forgotten.
-``SCRUBBED_STATE``: the session was scrubbed on another machine. ``EXPIRED_STATE``: the session ended
-before the start of the retention period.
+``SCRUBBED_STATE``: the session was scrubbed on another machine. ``EXPIRED_STATE``: the session
+ended before the start of the retention period.
 """
 
 _REMEDIES_BY_ERROR_TEXT = {
-    "certificate verify failed": "Name the provider's own root certificate in the service of ~/.pg_service.conf: "
+    "certificate verify failed": "In ~/.pg_service.conf, give the service the provider's own root certificate: "
     "sslrootcert=/path/to/root.pem",
     "definition of service": "Describe the service in ~/.pg_service.conf: [NAME], host=, dbname=, user=",
     "password": "Put it into ~/.pgpass, readable only by you: HOST:PORT:DBNAME:USER:PASSWORD",
@@ -186,15 +186,15 @@ def _check_schema_version(db: Database) -> None:
     version = read_schema_version(db)
     if version < SCHEMA_VERSION:
         message = (
-            f"The team's database has the older schema version {version}, and this "
+            f"The team's database has the older schema version {version}, but this "
             f"resume-hooks needs {SCHEMA_VERSION}"
         )
         raise TeamFailed(message, "An administrator runs: resume-hooks team init SERVICE --upgrade")
     oldest_reader = db.fetch_value("select least::text from team.about", (), _parse_version)
     if oldest_reader is None or oldest_reader > SCHEMA_VERSION:
         message = (
-            f"The team's database has the newer schema version {version}, and this "
-            f"resume-hooks supports {SCHEMA_VERSION}"
+            f"The team's database has the newer schema version {version}, but this "
+            f"resume-hooks supports only {SCHEMA_VERSION}"
         )
         raise TeamFailed(message, "Update resume-hooks.")
 
@@ -226,15 +226,15 @@ def _build_bounded_connection_class(driver: Any) -> Any:
     return BoundedConnection
 
 
-def _run_until_deadline(answer_steps: Any, deadline: float) -> Any:
+def _run_until_deadline(answer_generator: Any, deadline: float) -> Any:
     """Wait for an answer until the deadline. Raise TeamFailed if the deadline passes."""
     try:
-        event = next(answer_steps)
+        event = next(answer_generator)
         while True:
             readiness = yield event
             if time.monotonic() > deadline:
                 raise _build_timeout_error()
-            event = answer_steps.send(readiness)
+            event = answer_generator.send(readiness)
     except StopIteration as ended:
         return ended.value
 

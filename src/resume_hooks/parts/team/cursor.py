@@ -38,14 +38,14 @@ class FileProgress(NamedTuple):
 class Cursor(NamedTuple):
     """The progress of a session's upload. ``progress_by_file`` maps the name of each file to its progress.
 
-    ``row`` is the id of the session's row on the server, or 0 if the server has none. If the
-    session was restored from the server, ``base_row`` is the id of the row from which it was
+    ``row_id`` is the id of the session's row on the server, or 0 if the server has none. If the
+    session was restored from the server, ``base_row_id`` is the id of the row from which it was
     restored, and otherwise 0. If ``must_replace`` is true, the session was scrubbed after its last
     push, and the next push must replace the server's copy.
     """
 
-    row: int = 0
-    base_row: int = 0
+    row_id: int = 0
+    base_row_id: int = 0
     must_replace: bool = False
     progress_by_file: dict[str, FileProgress] = {}  # noqa: RUF012 - this dictionary is never changed
 
@@ -92,8 +92,8 @@ def write_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
     try:
         fields = {
             "version": _CURSOR_VERSION,
-            "row": cursor.row,
-            "base": cursor.base_row,
+            "row": cursor.row_id,
+            "base": cursor.base_row_id,
             "drop": cursor.must_replace,
             "places": cursor.progress_by_file,
         }
@@ -109,15 +109,15 @@ def record_forgotten_session(session_id: str, where: Where) -> None:
     """Record that the server refuses a session permanently because its owner made the server forget it."""
     removal.remove_if_possible(find_cursor_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
-        state_file.replace_state_file(_build_forgotten_mark_path(session_id, where), b"", where)
+        state_file.replace_state_file(_build_forgotten_marker_path(session_id, where), b"", where)
 
 
 def is_forgotten(session_id: str, where: Where) -> bool:
     """Check whether this machine has recorded that the server permanently refuses a session."""
-    return os.path.exists(_build_forgotten_mark_path(session_id, where))
+    return os.path.exists(_build_forgotten_marker_path(session_id, where))
 
 
-def _build_forgotten_mark_path(session_id: str, where: Where) -> str:
+def _build_forgotten_marker_path(session_id: str, where: Where) -> str:
     return os.path.join(find_team_folder(where), "forgotten", session_id)
 
 
@@ -135,10 +135,11 @@ def measure_progress(
         )
 
 
-def is_uploaded_part_unchanged(progress: FileProgress, path: str) -> bool:
-    """Check whether the uploaded part of a file is unchanged. Raise OSError if the file cannot be read.
+def is_uploaded_content_unchanged(progress: FileProgress, path: str) -> bool:
+    """Check whether a file still begins with its uploaded content.
 
-    If the last uploaded line had no line feed, the line must not have become longer.
+    If the last uploaded line had no line feed, the line must not have become longer. Raise OSError
+    if the file cannot be read.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())

@@ -34,7 +34,7 @@ from resume_hooks.parts.team.stored_chunks import (
     build_damage_error,
     fetch_slices,
     fetch_small_chunks,
-    parse_part_name,
+    parse_file_name,
     unpack_lines,
 )
 from resume_hooks.parts.team.team_file import find_team_folder
@@ -60,7 +60,7 @@ _MAX_FETCH_SECONDS = 600.0
 answers could delay the fetch indefinitely."""
 
 _CHUNKS_PER_QUERY = 1_000
-_PULLED_FOLDER = "pulled"
+_PULLED_FOLDER_NAME = "pulled"
 _ROWS_FILE_NAME = "rows.json"
 
 
@@ -81,14 +81,14 @@ class _FetchedFile(NamedTuple):
 class _ServerFile(NamedTuple):
     """A file of a session, as listed by the server."""
 
-    row: int
+    row_id: int
     name: str
     record_count: int
     chain_digest: bytes
 
 
 _SERVER_FILE_ROW_FORMAT = RowFormat(
-    _ServerFile, (rows.parse_row_number, parse_part_name, rows.parse_count, rows.parse_chain_digest)
+    _ServerFile, (rows.parse_row_id, parse_file_name, rows.parse_count, rows.parse_chain_digest)
 )
 
 
@@ -113,7 +113,7 @@ def resume_team_session(
         else:
             owner_text = f"{team_session.owner}'s"
         notes = [
-            f"It is {owner_text}: only the conversation was imported, and its words are unverified."
+            f"It is {owner_text}: only the conversation was imported, and its text is unverified."
         ]
         if imported_sessions[0].hidden_record_count:
             notes.append(
@@ -159,7 +159,7 @@ def resume_team_session(
 def _is_own_session(session_id: str, db: Database, where: Where) -> bool:
     """Check whether you have a session with this id on this machine or on the server.
 
-    If the result is true, the id has the lineage of your own session.
+    If you have one, links with this id refer to that session.
     """
     own_sessions = []
     for session in fetch_sessions_by_id(db, [session_id], only_own=True):
@@ -173,15 +173,15 @@ def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
 
     Raise ImportFailed, WriteFailed or TeamFailed.
     """
-    folder = os.path.join(find_team_folder(where), _PULLED_FOLDER, str(team_session.row))
+    folder = os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, str(team_session.row_id))
     path = os.path.join(folder, f"{team_session.session_id}.jsonl")
     with _unpack_session(team_session, db, where) as (bundled_session, _):
         try:
             make_private_folder(folder, where)
             os.replace(bundled_session.records_path, path)
-            pulled_rows = {**read_pulled_sessions(where), team_session.row: team_session.session_id}
+            pulled_rows = {**read_pulled_sessions(where), team_session.row_id: team_session.session_id}
             state_file.replace_state_file(
-                os.path.join(find_team_folder(where), _PULLED_FOLDER, _ROWS_FILE_NAME),
+                os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _ROWS_FILE_NAME),
                 json.dumps(pulled_rows).encode(),
                 where,
             )
@@ -193,11 +193,11 @@ def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
 
 
 def read_pulled_sessions(where: Where) -> dict[int, str]:
-    """Return the copies that ``pull_session`` stored.
+    """Map the row id of each session of which ``pull_session`` stored a copy to the session id.
 
-    The result maps the id of each session's row on the server to the session id.
+    The row id is that of the session on the server.
     """
-    rows = read_json_object(os.path.join(find_team_folder(where), _PULLED_FOLDER, _ROWS_FILE_NAME))
+    rows = read_json_object(os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _ROWS_FILE_NAME))
     return {int(row): name for row, name in rows.items() if row.isdecimal() and is_session_id(name)}
 
 
@@ -212,13 +212,13 @@ def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
     unreadable_rows = db.fetch_rows(
         "select gone::text from team.gone(%s) gone",
         (list(pulled_rows),),
-        RowFormat(int, (rows.parse_row_number,)),
+        RowFormat(int, (rows.parse_row_id,)),
     )
     # Ignore rows that were not requested.
     removed_rows = sorted({row for row in unreadable_rows if row in pulled_rows})
     removed_ids = []
     for row in removed_rows:
-        folder = os.path.join(find_team_folder(where), _PULLED_FOLDER, str(row))
+        folder = os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, str(row))
         if os.path.lexists(folder):  # If the folder does not exist, the user has removed it.
             removed_ids.append(pulled_rows[row])
         removal.remove_if_possible(folder, where.state)
@@ -228,7 +228,7 @@ def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
             if row not in removed_rows:
                 remaining_rows[row] = name
         state_file.replace_state_file(
-            os.path.join(find_team_folder(where), _PULLED_FOLDER, _ROWS_FILE_NAME),
+            os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _ROWS_FILE_NAME),
             json.dumps(remaining_rows).encode(),
             where,
         )
@@ -243,7 +243,7 @@ def _fetch_own_lineage(
     If an ancestor is not yours, a note reports this, and the search for older ancestors ends.
     """
     lineage = [team_session]
-    while (parent := lineage[0].parent) and len(lineage) < MAX_ANCESTORS:
+    while (parent := lineage[0].parent_id) and len(lineage) < MAX_ANCESTORS:
         own_sessions = []
         for session in fetch_sessions_by_id(db, [parent], only_own=True):
             if not session.is_transferred:
@@ -275,7 +275,7 @@ def _record_fetched_files(
             )
         write_cursor(
             imported_session.session_id,
-            Cursor(0, session.row, progress_by_file=progress_by_file),
+            Cursor(0, session.row_id, progress_by_file=progress_by_file),
             where,
         )
 
@@ -301,16 +301,16 @@ def _unpack_session(
                 f"No data of session {session_id} was pushed yet",
                 "Push the session from the machine that has it.",
             )
-        if session.parent:
-            parent_fields = (session.parent, session.kind)
+        if session.parent_id:
+            parent_fields = (session.parent_id, session.kind)
         else:
             parent_fields = ("", "")
         head = BundleHead(
             session_id,
             session.title,
             session.folder,
-            session.created,
-            session.ended,
+            session.creation_time,
+            session.end_time,
             *parent_fields,
         )
         attachments = [fetched_file for fetched_file in fetched_files if fetched_file.name]
@@ -372,7 +372,7 @@ def _fetch_files(
     files: list[_FetchedFile] = []
     budget = _FetchBudget()
     for server_file in db.fetch_rows(
-        query, (session.row, MAX_ACCOMPANYING_FILES), _SERVER_FILE_ROW_FORMAT
+        query, (session.row_id, MAX_ACCOMPANYING_FILES), _SERVER_FILE_ROW_FORMAT
     ):
         path = state_file.temporary_path(folder)
         created_paths.append(path)
@@ -437,7 +437,7 @@ def _fetch_chunks(
     while first_record_number < server_file.record_count:
         chunks = db.fetch_rows(
             query,
-            (server_file.row, first_record_number, server_file.record_count, _CHUNKS_PER_QUERY),
+            (server_file.row_id, first_record_number, server_file.record_count, _CHUNKS_PER_QUERY),
             STORED_CHUNK_ROW_FORMAT,
         )
         if not chunks:
@@ -447,17 +447,17 @@ def _fetch_chunks(
                 yield (
                     batch[0],
                     fetch_slices(
-                        server_file.row, batch[0].first_record_number, batch[0].stored_bytes, db
+                        server_file.row_id, batch[0].first_record_number, batch[0].stored_bytes, db
                     ),
                 )
                 continue
             packed_by_address = fetch_small_chunks(
-                [(server_file.row, chunk.first_record_number) for chunk in batch], db
+                [(server_file.row_id, chunk.first_record_number) for chunk in batch], db
             )
             for chunk in batch:
                 yield (
                     chunk,
-                    [packed_by_address.get((server_file.row, chunk.first_record_number), b"")],
+                    [packed_by_address.get((server_file.row_id, chunk.first_record_number), b"")],
                 )
         if chunks[-1].first_record_number + chunks[-1].record_count <= first_record_number:
             return  # The server sent the same chunks again.

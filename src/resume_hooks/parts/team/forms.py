@@ -22,7 +22,7 @@ class TeamSession(StrictModel):
     """
 
     row: int = declare_session_field(
-        lambda session: session.row, "the number of the session's row on the server"
+        lambda session: session.row_id, "the id of the session's row on the server"
     )
     session_id: str = declare_session_field(lambda session: session.session_id)
     owner: str = declare_session_field(lambda session: session.owner)
@@ -30,9 +30,9 @@ class TeamSession(StrictModel):
     title: str = declare_session_field(lambda session: session.title)
     folder: str = declare_session_field(lambda session: session.folder)
     project: str = declare_session_field(lambda session: session.project)
-    created: str = declare_session_field(lambda session: session.created)
-    ended: str = declare_session_field(lambda session: session.ended)
-    parent: str = declare_session_field(lambda session: session.parent)
+    created: str = declare_session_field(lambda session: session.creation_time)
+    ended: str = declare_session_field(lambda session: session.end_time)
+    parent: str = declare_session_field(lambda session: session.parent_id)
     kind: str = declare_session_field(lambda session: session.kind)
     visible: str = declare_session_field(
         lambda session: session.visibility,
@@ -43,11 +43,11 @@ class TeamSession(StrictModel):
     mine: bool = declare_session_field(lambda session: session.is_own)
     given: bool = declare_session_field(
         lambda session: session.is_transferred,
-        "true: transferred to you from a former member; its words are unverified",
+        "true: transferred to you from a former member; its text is unverified",
     )
     shared_with: tuple[str, ...] = declare_session_field(lambda session: session.shared_with)
     pushed: str = declare_session_field(
-        lambda session: session.pushed, "the time of the machine's last push"
+        lambda session: session.push_time, "the time of the machine's last push"
     )
 
 
@@ -103,7 +103,7 @@ class TeamHit(StrictModel):
     )
     score: float = declare_hit_field(lambda hit: hit.score)
     mine: bool = declare_hit_field(
-        lambda hit: hit.is_own, "false: another member's words, which are unverified"
+        lambda hit: hit.is_own, "false: the session of another member, whose text is unverified"
     )
 
 
@@ -130,7 +130,7 @@ class TeamSchema(StrictModel):
         description="with status: sessions of pushed projects that are not sent completely"
     )
     failing: str = Field(
-        description="with status: since when pushes fail, and why; empty if they work"
+        description="with status: since when pushes have been failing, and why; empty if they work"
     )
     copies: int = Field(
         description="with forget: the number of removed copies on the server, one for each machine"

@@ -41,7 +41,7 @@ from resume_hooks.parts.team.cursor import (
     FileProgress,
     find_cursor_folder,
     is_forgotten,
-    is_uploaded_part_unchanged,
+    is_uploaded_content_unchanged,
     measure_progress,
     read_cursor,
     record_forgotten_session,
@@ -166,7 +166,7 @@ def preview_push(session: SessionFile, where: Where) -> PushResult:
     """Return the result that a first push of the session would have. The server is not contacted."""
     counter = _PushCounter()
     redactor = make_redactor_for_sessions([session])
-    for _, path in list_files_to_push(session):
+    for _, path in list_names_and_paths_to_push(session):
         for chunk in cut_chunks(path, redactor):
             counter.add_chunk(chunk)
     return counter.build_result(
@@ -176,7 +176,7 @@ def preview_push(session: SessionFile, where: Where) -> PushResult:
     )
 
 
-def list_files_to_push(session: SessionFile) -> list[tuple[str, str]]:
+def list_names_and_paths_to_push(session: SessionFile) -> list[tuple[str, str]]:
     """Return the name on the server and the local path of each file of a session that must be pushed.
 
     The transcript has the name ``""``. A file in the session's folder is omitted if its name is
@@ -223,12 +223,12 @@ def has_unsent_data(session: SessionFile, where: Where) -> bool:
     if is_forgotten(session.session_id, where):
         return False
     cursor = read_cursor(session.session_id, where)
-    if not cursor.row or cursor.must_replace:
+    if not cursor.row_id or cursor.must_replace:
         return True
-    for name, path in list_files_to_push(session):
+    for name, path in list_names_and_paths_to_push(session):
         progress = cursor.progress_by_file.get(name)
         with contextlib.suppress(OSError):
-            if (progress and not is_uploaded_part_unchanged(progress, path)) or any(
+            if (progress and not is_uploaded_content_unchanged(progress, path)) or any(
                 True
                 for _ in read_clean_records(path, Redactor(), progress.offset if progress else 0)
             ):
@@ -286,12 +286,12 @@ class _SessionPush:
     def _build_session_redactor(self) -> Redactor:
         """Return a redactor that knows the secrets in the unsent data and at both ends of the transcript."""
         redactor = make_redactor_for_ends(HeadTail(self._session.path))
-        for name, path in list_files_to_push(self._session):
+        for name, path in list_names_and_paths_to_push(self._session):
             progress = self._cursor.progress_by_file.get(name)
             learn_secrets_in_file(
                 redactor,
                 path,
-                progress.offset if progress and is_uploaded_part_unchanged(progress, path) else 0,
+                progress.offset if progress and is_uploaded_content_unchanged(progress, path) else 0,
             )
         return redactor
 
@@ -302,18 +302,18 @@ class _SessionPush:
             self._db.run_statement(
                 "select team.scrubbed(%s, %s)", (self._session.session_id, self._team.machine)
             )
-        row = self._begin_session_row(0, must_replace=False)
-        if cursor.row in {0, row} and not (self._rescan or cursor.must_replace):
+        row_id = self._begin_session_row(0, must_replace=False)
+        if cursor.row_id in {0, row_id} and not (self._rescan or cursor.must_replace):
             progress_by_file = cursor.progress_by_file
         else:
             progress_by_file = {}
         try:
-            progress_by_file = self._send_files(row, progress_by_file)
+            progress_by_file = self._send_files(row_id, progress_by_file)
         except _ContentDiffersError:
             result, self._counter = "replaced", _PushCounter()
-            row = self._begin_session_row(row, must_replace=self._rescan or cursor.must_replace)
+            row_id = self._begin_session_row(row_id, must_replace=self._rescan or cursor.must_replace)
             try:
-                progress_by_file = self._send_files(row, {})
+                progress_by_file = self._send_files(row_id, {})
             except _ContentDiffersError as error:
                 raise TeamFailed(
                     f"Session {self._session.session_id} changed while it was sent",
@@ -321,48 +321,48 @@ class _SessionPush:
                 ) from error
         write_cursor(
             self._session.session_id,
-            Cursor(row, cursor.base_row, progress_by_file=progress_by_file),
+            Cursor(row_id, cursor.base_row_id, progress_by_file=progress_by_file),
             self._where,
         )
         if not self._counter.chunk_count and result == "sent":
             result = "unchanged"
         return self._counter.build_result(self._session.session_id, self._metadata["title"], result)
 
-    def _begin_session_row(self, previous_row: int, *, must_replace: bool) -> int:
-        continued_row = self._cursor.base_row if not previous_row else 0
+    def _begin_session_row(self, previous_row_id: int, *, must_replace: bool) -> int:
+        continued_row_id = self._cursor.base_row_id if not previous_row_id else 0
         values = (
             self._session.session_id,
             self._team.machine,
             json.dumps(self._metadata),
-            previous_row or None,
+            previous_row_id or None,
             must_replace,
-            continued_row or None,
+            continued_row_id or None,
         )
-        row = self._db.fetch_value(
-            "select team.begin_session(%s, %s, %s, %s, %s, %s)::text", values, rows.parse_row_number
+        row_id = self._db.fetch_value(
+            "select team.begin_session(%s, %s, %s, %s, %s, %s)::text", values, rows.parse_row_id
         )
-        if row is None:
+        if row_id is None:
             raise TeamFailed(
                 "The team's database returned no row for the session",
                 SERVER_REMEDY,
             )
-        return row
+        return row_id
 
     def _send_files(
-        self, row: int, progress_by_file: dict[str, FileProgress]
+        self, row_id: int, progress_by_file: dict[str, FileProgress]
     ) -> dict[str, FileProgress]:
         """Send what the server lacks of every file, and return the new progress of each file."""
         # The server's copy may contain text that has been scrubbed on this machine since the last
         # push.
-        if self._cursor.must_replace and row == self._cursor.row:
+        if self._cursor.must_replace and row_id == self._cursor.row_id:
             raise _ContentDiffersError
         new_progress: dict[str, FileProgress] = {}
-        for name, path in list_files_to_push(self._session):
+        for name, path in list_names_and_paths_to_push(self._session):
             try:
                 progress = progress_by_file.get(name)
-                if progress is None or not is_uploaded_part_unchanged(progress, path):
-                    progress = self._compare_with_server(row, name, path)
-                new_progress[name] = self._send_file(row, name, path, progress)
+                if progress is None or not is_uploaded_content_unchanged(progress, path):
+                    progress = self._compare_with_server(row_id, name, path)
+                new_progress[name] = self._send_file(row_id, name, path, progress)
             except OSError as error:
                 if not name:
                     raise SessionNotFound(
@@ -370,7 +370,7 @@ class _SessionPush:
                     ) from error
         return new_progress
 
-    def _send_file(self, row: int, name: str, path: str, progress: FileProgress) -> FileProgress:
+    def _send_file(self, row_id: int, name: str, path: str, progress: FileProgress) -> FileProgress:
         while True:
             record_count, offset, chain_digest = (
                 progress.record_count,
@@ -378,7 +378,7 @@ class _SessionPush:
                 bytes.fromhex(progress.chain_digest),
             )
             for chunk in cut_chunks(path, self._redactor, record_count, offset):
-                answer = self._append_chunk(row, name, chain_digest, chunk)
+                answer = self._append_chunk(row_id, name, chain_digest, chunk)
                 if answer != (
                     record_count + chunk.record_count,
                     hashlib.sha256(chain_digest + chunk.sha256).digest(),
@@ -389,19 +389,19 @@ class _SessionPush:
             else:
                 return measure_progress(path, offset, record_count, chain_digest)
             # Either another process has sent data, or the recorded progress is outdated.
-            progress = self._compare_with_server(row, name, path)
+            progress = self._compare_with_server(row_id, name, path)
             if progress.record_count <= record_count:
                 raise _ContentDiffersError
 
     def _append_chunk(
-        self, row: int, name: str, chain_digest: bytes, chunk: LineChunk
+        self, row_id: int, name: str, chain_digest: bytes, chunk: LineChunk
     ) -> _ServerState:
         if chunk.turn_words:
             turn_lines, turn_times, turn_words = zip(*chunk.turn_words, strict=True)
         else:
             turn_lines, turn_times, turn_words = ((), (), ())
         values = (
-            row, name, chunk.first_line_number, chain_digest, chunk.record_count, chunk.raw_bytes,
+            row_id, name, chunk.first_line_number, chain_digest, chunk.record_count, chunk.raw_bytes,
             chunk.sha256, chunk.compressed, token_rules().version,
             json.dumps(chunk.secrets), list(turn_lines), list(turn_times), list(turn_words),
         )  # fmt: skip
@@ -410,7 +410,7 @@ class _SessionPush:
             raise _ContentDiffersError
         return state
 
-    def _compare_with_server(self, row: int, name: str, path: str) -> FileProgress:
+    def _compare_with_server(self, row_id: int, name: str, path: str) -> FileProgress:
         """Return the upload progress of a file, measured by comparing the file with the server's copy.
 
         Raise _ContentDiffersError if the contents differ, and _ShorterFileError if the file is
@@ -427,7 +427,7 @@ class _SessionPush:
             0,
             b"",
         )
-        for server_chunk in self._db.fetch_rows(query, (row, name), _CHUNK_ROW_FORMAT):
+        for server_chunk in self._db.fetch_rows(query, (row_id, name), _CHUNK_ROW_FORMAT):
             body, line_count, end_offset = bytearray(), 0, offset
             for record in islice(local_records, server_chunk.record_count):
                 # A push ends each chunk when it reaches this size. If the server's chunk would have
@@ -438,7 +438,7 @@ class _SessionPush:
                 line_count, end_offset = line_count + 1, record.end_offset
             if line_count < server_chunk.record_count:
                 self._raise_shorter_file_error(
-                    row, name, server_chunk.first_line_number, bytes(body)
+                    row_id, name, server_chunk.first_line_number, bytes(body)
                 )
             if (
                 server_chunk.first_line_number != line_number
@@ -453,7 +453,7 @@ class _SessionPush:
         return FileProgress(0, offset, line_number, 0, chain_digest.hex())
 
     def _raise_shorter_file_error(
-        self, row: int, name: str, first_line_number: int, body: bytes
+        self, row_id: int, name: str, first_line_number: int, body: bytes
     ) -> None:
         """Raise the error for a file that has fewer lines than the copy on the server.
 
@@ -464,22 +464,22 @@ class _SessionPush:
             "select c.part::text from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s and c.first = %s"
         )
-        part_row = self._db.fetch_value(
-            query, (row, name, first_line_number), rows.parse_row_number
+        file_row_id = self._db.fetch_value(
+            query, (row_id, name, first_line_number), rows.parse_row_id
         )
-        if part_row is None or not self._server_chunk_begins_with(
-            body, part_row, first_line_number
+        if file_row_id is None or not self._server_chunk_begins_with(
+            body, file_row_id, first_line_number
         ):
             raise _ContentDiffersError
         if self._rescan or self._cursor.must_replace:
             raise _ContentDiffersError
         raise _ShorterFileError
 
-    def _server_chunk_begins_with(self, body: bytes, part_row: int, first_line_number: int) -> bool:
+    def _server_chunk_begins_with(self, body: bytes, file_row_id: int, first_line_number: int) -> bool:
         decompressor, content = zlib.decompressobj(), b""
         with contextlib.suppress(zlib.error, ImportFailed):
             for packed_slice in fetch_slices(
-                part_row, first_line_number, MAX_STORED_BYTES, self._db
+                file_row_id, first_line_number, MAX_STORED_BYTES, self._db
             ):
                 content += decompressor.decompress(packed_slice, len(body) - len(content) or 1)
                 if len(content) >= len(body):

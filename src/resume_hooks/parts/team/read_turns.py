@@ -21,7 +21,7 @@ from resume_hooks.parts.team.stored_chunks import (
     batch_chunks,
     fetch_slices,
     fetch_small_chunks,
-    parse_part_name,
+    parse_file_name,
     unpack_lines,
 )
 from resume_hooks.search.index.extract import TextExtractor
@@ -89,8 +89,8 @@ class TeamHit(NamedTuple):
 class MatchingTurn(NamedTuple):
     """A turn that the server found, with the number of its first record, its start time, rank and owner."""
 
-    session_row: int
-    part_row: int
+    session_row_id: int
+    file_row_id: int
     record_number: int
     start_time: datetime
     rank: float
@@ -102,10 +102,10 @@ class _TurnLocation(NamedTuple):
     """The location of a turn's first record on the server.
 
     The record has the number ``record_number`` in the file ``file_name``, whose row has the id
-    ``part_row``. The other fields describe the chunk that contains the record.
+    ``file_row_id``. The other fields describe the chunk that contains the record.
     """
 
-    part_row: int
+    file_row_id: int
     record_number: int
     file_name: str
     first_record_number: int
@@ -118,7 +118,7 @@ class _TurnLocation(NamedTuple):
 _LOCATION_ROW_FORMAT = RowFormat(
     _TurnLocation,
     (
-        columns.parse_row_number, columns.parse_count, parse_part_name, columns.parse_count,
+        columns.parse_row_id, columns.parse_count, parse_file_name, columns.parse_count,
         columns.make_whole_number_parser(1),
         columns.make_whole_number_parser(1), columns.parse_digest,
         columns.make_whole_number_parser(1),
@@ -182,11 +182,11 @@ class TurnReader:
         """
         sessions = {}
         for session in fetch_sessions_by_row(
-            self._db, [turn.session_row for turn in matching_turns]
+            self._db, [turn.session_row_id for turn in matching_turns]
         ):
-            sessions[session.row] = session
+            sessions[session.row_id] = session
         hits: list[TeamHit] = []
-        remaining_turns = [turn for turn in matching_turns if turn.session_row in sessions]
+        remaining_turns = [turn for turn in matching_turns if turn.session_row_id in sessions]
         while remaining_turns and len(hits) < max_hits:
             chunk, remaining_turns = (
                 remaining_turns[:TURNS_PER_READ],
@@ -206,7 +206,7 @@ class TurnReader:
     ) -> list[TeamHit]:
         """Return the hits in ``matching_turns``. A chunk with several of these turns is read only once."""
         values = (
-            [turn.part_row for turn in matching_turns],
+            [turn.file_row_id for turn in matching_turns],
             [turn.record_number for turn in matching_turns],
         )
         turns_by_location = {turn[1:3]: turn for turn in matching_turns}
@@ -220,20 +220,20 @@ class TurnReader:
                 < location.first_record_number + location.record_count
             ):
                 turns_by_chunk.setdefault(
-                    (location.part_row, location.first_record_number), []
+                    (location.file_row_id, location.first_record_number), []
                 ).append(location)
         readable_chunks = [
             turns[0]
             for turns in turns_by_chunk.values()
             if self._is_within_limits(
-                turns[0], sessions[turns_by_location[turns[0][:2]].session_row]
+                turns[0], sessions[turns_by_location[turns[0][:2]].session_row_id]
             )
         ]
         hits: list[TeamHit] = []
         for batch in batch_chunks(readable_chunks):
             packed_by_address = fetch_small_chunks(
                 [
-                    (chunk.part_row, chunk.first_record_number)
+                    (chunk.file_row_id, chunk.first_record_number)
                     for chunk in batch
                     if chunk.stored_bytes <= MAX_SLICE_BYTES
                 ],
@@ -241,12 +241,12 @@ class TurnReader:
             )
             for chunk in batch:
                 turns, packed_chunk = (
-                    turns_by_chunk[chunk.part_row, chunk.first_record_number],
-                    packed_by_address.get((chunk.part_row, chunk.first_record_number)),
+                    turns_by_chunk[chunk.file_row_id, chunk.first_record_number],
+                    packed_by_address.get((chunk.file_row_id, chunk.first_record_number)),
                 )
                 slices = (
                     fetch_slices(
-                        chunk.part_row, chunk.first_record_number, chunk.stored_bytes, self._db
+                        chunk.file_row_id, chunk.first_record_number, chunk.stored_bytes, self._db
                     )
                     if packed_chunk is None
                     else [packed_chunk]
@@ -257,14 +257,14 @@ class TurnReader:
                     self._db.refused_row_count += len(turns)
                     continue
                 if not self._are_lines_within_limit(
-                    body, sessions[turns_by_location[chunk[:2]].session_row]
+                    body, sessions[turns_by_location[chunk[:2]].session_row_id]
                 ):
                     self._db.refused_row_count += len(turns)
                     continue
                 for location, lines in _split_turns(body, turns):
                     turn = turns_by_location[location[:2]]
                     hit = self._hit_builder.build_hit(
-                        turn, location, lines, sessions[turn.session_row]
+                        turn, location, lines, sessions[turn.session_row_id]
                     )
                     hits += [hit] if hit else []
         return hits

@@ -76,8 +76,8 @@ class RowFormat(NamedTuple, Generic[Row]):
 class Database:
     """An open connection to a team's database.
 
-    ``refused_row_count`` is the number of invalid rows that were omitted. ``deadline`` is the deadline
-    for all answers together, in seconds of the monotonic clock.
+    ``refused_row_count`` is the number of invalid rows that were omitted. ``deadline`` is the
+    deadline for all answers together, in seconds of the monotonic clock.
     """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -199,7 +199,7 @@ def make_whole_number_parser(
     return parse_number
 
 
-parse_row_number = make_whole_number_parser(1)
+parse_row_id = make_whole_number_parser(1)
 """Parses the id of a row on the server."""
 
 parse_count = make_whole_number_parser(0)
@@ -301,14 +301,14 @@ def parse_epoch(raw: bytes | None) -> datetime:
     return datetime.fromtimestamp(parse_finite_number(raw), UTC)
 
 
-def make_keyword_parser(meanings: Mapping[str, str]) -> Callable[[bytes | None], str]:
-    """Return a parser that maps each key of ``meanings`` to its value and accepts no other text."""
+def make_keyword_parser(values_by_text: Mapping[str, str]) -> Callable[[bytes | None], str]:
+    """Return a parser that maps each text in ``values_by_text`` to its value and accepts no other text."""
 
     def parse_keyword(raw: bytes | None) -> str:
-        meaning = meanings.get(_decode_text(raw))
-        if meaning is None:
+        value = values_by_text.get(_decode_text(raw))
+        if value is None:
             raise ValueError
-        return meaning
+        return value
 
     return parse_keyword
 
@@ -345,7 +345,7 @@ def _return_unchanged(value: Row) -> Row:
 
 
 @functools.cache
-def _read_initial_limits() -> tuple[int, int]:
+def _read_initial_soft_and_hard_limits() -> tuple[int, int]:
     """Return the memory limits that the process had when this function was first called.
 
     The limits are cached because another thread may have lowered them by the time of a later call.
@@ -372,7 +372,7 @@ def limit_memory() -> Iterator[None]:
     except (ImportError, OSError, ValueError):
         yield
         return
-    soft_limit, hard_limit = _read_initial_limits()
+    soft_limit, hard_limit = _read_initial_soft_and_hard_limits()
     limits = []
     for byte_limit in (soft_limit, hard_limit, current_bytes + MAX_ANSWER_BYTES):
         if byte_limit != resource.RLIM_INFINITY:

@@ -35,7 +35,7 @@ MAX_LOADED_BYTES = 1024 * 1024 * 1024
 
 
 class _StoredPart(NamedTuple):
-    row: int
+    row_id: int
     entry_count: int
     summary: bytes
 
@@ -58,11 +58,11 @@ def _parse_optional_bytes(raw: bytes | None) -> bytes:
 
 
 _PART_ROW_FORMAT = RowFormat(
-    _StoredPart, (rows.parse_row_number, rows.parse_count, _parse_optional_bytes)
+    _StoredPart, (rows.parse_row_id, rows.parse_count, _parse_optional_bytes)
 )
 _TRANSCRIPT_ROW_FORMAT = RowFormat(_ListedTranscript, (rows.parse_text, rows.parse_count))
 _SUMMARY_ROW_FORMAT = RowFormat(_StoredSummary, (_parse_bytes, rows.parse_count))
-_BYTES_ROW_FORMAT = RowFormat(bytes, (_parse_bytes,))
+_DATA_ROW_FORMAT = RowFormat(bytes, (_parse_bytes,))
 _TEXT_ROW_FORMAT = RowFormat(str, (rows.parse_text,))
 
 
@@ -115,7 +115,7 @@ class PostgresSessionStore:
                     part_row,
                     [uuid.encode("utf-8", "surrogatepass") for uuid in dict.fromkeys(uuids)],
                 ),
-                _BYTES_ROW_FORMAT,
+                _DATA_ROW_FORMAT,
             )
             new_uuids = {uuid.decode("utf-8", "surrogatepass") for uuid in answer}
             new_entries = []
@@ -152,7 +152,7 @@ class PostgresSessionStore:
             " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s"
             " order by c.first",
             (*_parse_session_key(key), key.get("subpath") or ""),
-            _BYTES_ROW_FORMAT,
+            _DATA_ROW_FORMAT,
         )
         if chunks:
             return _unpack_entries(chunks)

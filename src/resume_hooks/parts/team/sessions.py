@@ -42,7 +42,7 @@ from team.session s join team.member m on m.id = s.owner join team.machine a on 
 where s.live
 """
 _OWN_CONDITION_SQL = " and s.owner = (select team.me())"
-_OTHERS_CONDITION_SQL = " and s.owner <> (select team.me())"
+_OTHER_MEMBERS_CONDITION_SQL = " and s.owner <> (select team.me())"
 _OWNER_CONDITION_SQL = " and m.login = %(owner)s"
 _ROWS_CONDITION_SQL = " and s.id = any(%(rows)s::bigint[])"
 _IDS_CONDITION_SQL = " and s.session_id = any(%(ids)s::text[])"
@@ -60,28 +60,28 @@ _LISTED_ID_LENGTH = 8
 """The number of characters of a session id in lists. A shorter word in a locator is not taken for
 the beginning of an id, because it may be part of a title."""
 
-_ID_PADDING = "00000000-0000-0000-0000-000000000000"
+_SESSION_ID_PADDING = "00000000-0000-0000-0000-000000000000"
 
 
 class TeamSession(NamedTuple):
     """A session that one machine pushed, as recorded on the server.
 
-    ``row`` is the id of the session's row on the server. ``visibility`` is ``private``, ``project``
-    or ``team``. ``shared_with`` lists individual members who can also read the session.
+    ``row_id`` is the id of the session's row on the server. ``visibility`` is ``private``,
+    ``project`` or ``team``. ``shared_with`` lists individual members who can also read the session.
     ``is_transferred`` is true if an admin transferred the session to you from a former member. The
-    text of a transferred session is unverified. ``pushed`` is the time of the last push.
+    text of a transferred session is unverified. ``push_time`` is the time of the last push.
     """
 
-    row: int
+    row_id: int
     session_id: str
     owner: str
     machine: str
     title: str
     folder: str
     project: str
-    created: str
-    ended: str
-    parent: str
+    creation_time: str
+    end_time: str
+    parent_id: str
     kind: str
     visibility: str
     record_count: int
@@ -89,7 +89,7 @@ class TeamSession(NamedTuple):
     is_own: bool
     is_transferred: bool
     shared_with: tuple[str, ...]
-    pushed: str
+    push_time: str
 
 
 def _parse_push_time(raw: bytes | None) -> str:
@@ -99,7 +99,7 @@ def _parse_push_time(raw: bytes | None) -> str:
 _SESSION_ROW_FORMAT = RowFormat(
     TeamSession,
     (
-        rows.parse_row_number, rows.parse_session_id, rows.parse_login, rows.make_line_parser(100),
+        rows.parse_row_id, rows.parse_session_id, rows.parse_login, rows.make_line_parser(100),
         rows.make_line_parser(MAX_TITLE_CHARACTERS), rows.parse_folder,
         rows.make_line_parser(300), rows.parse_timestamp, rows.parse_timestamp, rows.parse_session_id_or_empty,
         rows.make_line_parser(40), rows.make_keyword_parser(VISIBILITY_BY_AUDIENCE),
@@ -181,14 +181,14 @@ def _query_sessions(
 ) -> list[TeamSession]:
     matches: list[TeamSession] = []
     for owner_condition in (
-        [_OWN_CONDITION_SQL] if only_own else [_OWN_CONDITION_SQL, _OTHERS_CONDITION_SQL]
+        [_OWN_CONDITION_SQL] if only_own else [_OWN_CONDITION_SQL, _OTHER_MEMBERS_CONDITION_SQL]
     ):
         matches += db.fetch_rows(
             _SESSIONS_QUERY + owner_condition + conditions,
             {**values, "most": max_sessions},
             _SESSION_ROW_FORMAT,
         )
-    return sorted(matches, key=lambda session: (session.ended, session.pushed), reverse=True)
+    return sorted(matches, key=lambda session: (session.end_time, session.push_time), reverse=True)
 
 
 def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSession:
@@ -229,7 +229,7 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
                     "session_id": match.session_id,
                     "locator": f"{match.owner}:{match.session_id}",
                     "title": match.title,
-                    "ended": match.ended,
+                    "ended": match.end_time,
                 }
             )
         raise AmbiguousLocator(
@@ -270,11 +270,11 @@ def _is_session_id_or_prefix(locator_text: str) -> bool:
     """Check whether a text is a session id or the beginning of one, optionally after ``owner:``."""
     owner, _, name = locator_text.rpartition(":")
     min_characters = MIN_ID_PREFIX_CHARACTERS if owner else _LISTED_ID_LENGTH
-    return len(name) >= min_characters and is_session_id(name + _ID_PADDING[len(name) :])
+    return len(name) >= min_characters and is_session_id(name + _SESSION_ID_PADDING[len(name) :])
 
 
 def _prefer_own_sessions(sessions: list[TeamSession]) -> list[TeamSession]:
-    """If the list contains sessions of your own, return only these, and otherwise all sessions."""
+    """Return only your own sessions if the list contains any, and otherwise all sessions."""
     own_sessions = []
     for session in sessions:
         if session.is_own and not session.is_transferred:

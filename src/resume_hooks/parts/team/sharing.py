@@ -29,11 +29,11 @@ from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import removal, state_file
 from resume_hooks.system.claude_settings import read_managed_retention
 
-_REMOVAL_QUEUE_FOLDER = "forget"
+_REMOVAL_QUEUE_FOLDER_NAME = "forget"
 """The name of the folder that has a file for each session that the next push must remove from the
 server."""
 
-_ONLY_THIS_MACHINE_MARK = b"here"
+_ONLY_THIS_MACHINE_TEXT = b"here"
 """If a queue file contains this text, only this machine's copy of the session is removed.
 
 If the queue file is empty, the copies from all your machines are removed.
@@ -100,7 +100,7 @@ def queue_deletion(session_id: str, where: Where) -> str:
         return ""
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
-            os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER, session_id), b"", where
+            os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER_NAME, session_id), b"", where
         )
     return (
         "The team's server keeps the session until the next push. To remove it now: resume-hooks "
@@ -115,13 +115,13 @@ def queue_replacement_push(session_id: str, where: Where) -> str:
     server's copy. Return a note for the user, or ``""`` if the session was never pushed.
     """
     cursor = read_cursor(session_id, where)
-    if read_team(where) is None or not is_session_id(session_id) or not cursor.row:
+    if read_team(where) is None or not is_session_id(session_id) or not cursor.row_id:
         return ""
     if find_session(session_id, where) is None:
         with contextlib.suppress(OSError):
             state_file.replace_state_file(
-                os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER, session_id),
-                _ONLY_THIS_MACHINE_MARK,
+                os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER_NAME, session_id),
+                _ONLY_THIS_MACHINE_TEXT,
                 where,
             )
     else:
@@ -135,13 +135,13 @@ def queue_replacement_push(session_id: str, where: Where) -> str:
 def has_queued_deletions(where: Where) -> bool:
     """Check whether the queue contains sessions that must be removed from the server."""
     return os.path.isdir(
-        queue := os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER)
+        queue := os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER_NAME)
     ) and bool(os.listdir(queue))
 
 
 def forget_queued_sessions(db: Database, where: Where) -> list[str]:
     """Remove the queued sessions from the server, and return their ids."""
-    queue = os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER)
+    queue = os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER_NAME)
     try:
         session_ids = []
         for name in sorted(os.listdir(queue)):
@@ -155,8 +155,8 @@ def forget_queued_sessions(db: Database, where: Where) -> list[str]:
         try:
             with translate_errors():
                 if (
-                    read_regular_file(queue_entry, len(_ONLY_THIS_MACHINE_MARK))
-                    == _ONLY_THIS_MACHINE_MARK
+                    read_regular_file(queue_entry, len(_ONLY_THIS_MACHINE_TEXT))
+                    == _ONLY_THIS_MACHINE_TEXT
                 ):
                     removed_ids += _remove_from_server([session_id], 0, db, where)
                 # The user may have restored the session after its deletion.

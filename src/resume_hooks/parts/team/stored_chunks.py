@@ -39,7 +39,7 @@ class StoredChunk(NamedTuple):
     stored_bytes: int
 
 
-def parse_part_name(raw: bytes | None) -> str:
+def parse_file_name(raw: bytes | None) -> str:
     """Parse the name of a session's file. Raise ValueError if it is invalid.
 
     The name is ``""`` for the transcript, and a path in the session's folder for other files.
@@ -104,7 +104,7 @@ def fetch_small_chunks(
     )
     values = (
         MAX_SLICE_BYTES,
-        [part_row for part_row, _ in addresses],
+        [file_row_id for file_row_id, _ in addresses],
         [first_record_number for _, first_record_number in addresses],
     )
     rows_of_pieces = db.fetch_rows(
@@ -112,23 +112,23 @@ def fetch_small_chunks(
         values,
         RowFormat(
             _PackedChunk,
-            (rows.parse_row_number, rows.parse_count, rows.make_bytes_parser(MAX_SLICE_BYTES)),
+            (rows.parse_row_id, rows.parse_count, rows.make_bytes_parser(MAX_SLICE_BYTES)),
         ),
     )
     return {
-        (part_row, first_record_number): data
-        for part_row, first_record_number, data in rows_of_pieces
+        (file_row_id, first_record_number): data
+        for file_row_id, first_record_number, data in rows_of_pieces
     }
 
 
 class _PackedChunk(NamedTuple):
-    part_row: int
+    file_row_id: int
     first_record_number: int
     data: bytes
 
 
 def fetch_slices(
-    part_row: int, first_record_number: int, stored_bytes: int, db: Database
+    file_row_id: int, first_record_number: int, stored_bytes: int, db: Database
 ) -> Iterator[bytes]:
     """Yield the compressed bytes of a chunk of any size, ``MAX_SLICE_BYTES`` bytes at a time.
 
@@ -138,7 +138,7 @@ def fetch_slices(
     for start in range(0, stored_bytes, MAX_SLICE_BYTES):
         data = db.fetch_value(
             query,
-            (start + 1, MAX_SLICE_BYTES, part_row, first_record_number),
+            (start + 1, MAX_SLICE_BYTES, file_row_id, first_record_number),
             rows.make_bytes_parser(MAX_SLICE_BYTES, 1),
         )
         if data is None:

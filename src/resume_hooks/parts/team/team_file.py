@@ -20,7 +20,7 @@ from resume_hooks.system.invocation import shell_command
 
 TEAM_FOLDER, TEAM_FILE, TEAM_FILE_VERSION = "team", "team.json", 1
 PUSH_MARK_FILE = "push"
-"""The name of an empty file that exists while turns are being pushed to a team.
+"""The name of an empty file that exists if turns of this machine are pushed to a team.
 
 The file's modification time is the time of the last attempt to push. To find out whether to push a
 turn, a hook only checks whether this file exists.
@@ -57,27 +57,27 @@ class Team(NamedTuple):
 class PushFailure(NamedTuple):
     """A record of failed pushes. ``start_time`` is when the first one failed, in epoch seconds.
 
-    ``waiting_count`` is the number of unsent sessions, ``reason`` the reason for the failure, and
-    ``remedy`` what the user can do about it. ``is_reported`` is true as soon as a report of the
-    failure was left for the next session start.
+    ``waiting_session_count`` is the number of unsent sessions, ``reason`` the reason for the
+    failure, and ``remedy`` what the user can do about it. ``is_reported`` is true as soon as a
+    report of the failure was left for the next session start.
     """
 
     start_time: int
-    waiting_count: int
+    waiting_session_count: int
     reason: str
     remedy: str
     is_reported: bool
 
     @property
     def sentence(self) -> str:
-        """The sentence that tells the user about the failure."""
+        """The sentence that reports the failure to the user."""
         start_text = datetime.fromtimestamp(self.start_time, timezone.utc).strftime(
             "%Y-%m-%d %H:%M"
         )
-        if self.waiting_count == 1:
+        if self.waiting_session_count == 1:
             waiting_text = "1 session waits"
         else:
-            waiting_text = f"{self.waiting_count:,} sessions wait"
+            waiting_text = f"{self.waiting_session_count:,} sessions wait"
         return f"{waiting_text} to be pushed to the team since {start_text} UTC: {self.reason}"
 
 
@@ -148,7 +148,7 @@ def record_failure(
         failure = failure._replace(is_reported=True)
     fields = {
         "since": failure.start_time,
-        "sessions": failure.waiting_count,
+        "sessions": failure.waiting_session_count,
         "why": failure.reason,
         "remedy": failure.remedy,
         "told": failure.is_reported,

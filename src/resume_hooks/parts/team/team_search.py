@@ -53,7 +53,7 @@ _FIND_TURNS_QUERY = (
 _TURN_ROW_FORMAT = RowFormat(
     MatchingTurn,
     (
-        columns.parse_row_number, columns.parse_row_number, columns.parse_count,
+        columns.parse_row_id, columns.parse_row_id, columns.parse_count,
         columns.parse_epoch, columns.parse_finite_number, columns.parse_login,
         columns.parse_boolean,
     ),
@@ -249,9 +249,9 @@ def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
 
 
 def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
-    """Return how many hits remain if at most ``compute_max_per_member`` hits of each other member count.
+    """Return how many hits remain if ``compute_max_per_member`` limits the hits of each other member.
 
-    All of your own hits count.
+    Your own hits are not limited.
     """
     own_references = {hit.reference for hit in hits if hit.is_own}
     turns = set()

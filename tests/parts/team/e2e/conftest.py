@@ -1,4 +1,7 @@
-"""Provide a plugin that the real client can load. The other team tests only run the plugin's scripts."""
+"""Fixtures for the team tests with the real client: a plugin that the client can load.
+
+The other team tests only run the plugin's scripts.
+"""
 
 from tests.e2e.fixtures import plugin
 

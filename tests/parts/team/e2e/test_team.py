@@ -43,7 +43,7 @@ def other_machines(tmp_path: Path) -> Iterator[list[ClientHome]]:
         home.end_processes()
 
 
-def team_data(home: ClientHome, *words: str) -> dict[str, Any]:
+def run_team_command(home: ClientHome, *words: str) -> dict[str, Any]:
     """Run a ``team`` command with ``--json`` as the user would in a shell, and return its data."""
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", "team", *words, "--json"],
@@ -75,8 +75,8 @@ def test_the_server_has_every_record_after_a_clients_end(
     The client ends after ``-p``, by ``/exit``, or because its terminal is closed. If it is killed,
     the next start of the client pushes the missing records.
     """
-    team_data(home, "join", "alice")
-    team_data(home, "projects", "add")
+    run_team_command(home, "join", "alice")
+    run_team_command(home, "projects", "add")
     env = ENGINE_ENV | {
         "RESUME_HOOKS_CLIPBOARD": "none",
         "PGSERVICEFILE": os.environ["PGSERVICEFILE"],
@@ -90,7 +90,7 @@ def test_the_server_has_every_record_after_a_clients_end(
         with Tui(client, home, api) as tui:
             tui.start(plugin_dir=plugin, extra_env=env)
             assert wait_until(lambda session=session: is_complete_on_server(root, session))  # type: ignore[misc]
-            # The file's new time delays the push at the end of the next turn.
+            # The file's new modification time delays the push at the end of the next turn.
             os.utime(pushes)
             tui.submit(f"the last before {ending}")
             tui.wait_for(rf"the last before {ending}(?:.*\n)+?.*Mock reply")
@@ -120,8 +120,8 @@ def test_a_session_continues_on_another_machine(
     a colleague, the colleague can also continue it.
     """
     desk, bobs = other_machines
-    team_data(home, "join", "alice")
-    team_data(home, "projects", "add")
+    run_team_command(home, "join", "alice")
+    run_team_command(home, "projects", "add")
     with Tui(client, home, api) as tui:
         env = ENGINE_ENV | {
             "RESUME_HOOKS_CLIPBOARD": "none",
@@ -135,24 +135,24 @@ def test_a_session_continues_on_another_machine(
             return root.execute("select count(*) from team.chunk").fetchone() != (0,)
 
         assert wait_until(has_arrived), "the turn's end pushes by itself"
-    (row,) = team_data(home, "push")["pushed"]
+    (row,) = run_team_command(home, "push")["pushed"]
     name = row["session_id"]
-    team_data(desk, "join", "alice")
-    came = team_data(desk, "resume", name)
+    run_team_command(desk, "join", "alice")
+    came = run_team_command(desk, "resume", name)
     assert came["receipt"]["session_id"] == name
     api.clear_requests()
     assert run_print(client, desk, api, "and on the desk?", resume=name).returncode == 0
     text = text_of_request(api.main_requests()[-1])
     assert "the fruit is a kumquat" in text
     assert (SECRET in text, "[secret removed: github-pat]" in text) == (False, True)
-    first = team_data(desk, "push", name)["pushed"][0]
+    first = run_team_command(desk, "push", name)["pushed"][0]
     assert 0 < first["records"] < row["records"] + 20
     child = run_print(
         client, desk, api, "a fork", resume=name, extra_args=["--fork-session"]
     ).session_id
-    team_data(desk, "push", child)
+    run_team_command(desk, "push", child)
     assert run_print(client, home, api, "here again", resume=name).returncode == 0
-    assert team_data(home, "push", name)["pushed"][0]["result"] in {
+    assert run_team_command(home, "push", name)["pushed"][0]["result"] in {
         "sent",
         "unchanged",
     }, "the end of the run may have pushed the session already"
@@ -161,13 +161,13 @@ def test_a_session_continues_on_another_machine(
         "select count(*), count(distinct session_id) from team.session where live"
     ).fetchone() == (3, 2)
 
-    fetched = team_data(home, "resume", child)
+    fetched = run_team_command(home, "resume", child)
     environ = {"CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     rows = LineageFinder(Where(environ)).find_lineage(fetched["receipt"]["file"])
     assert [(each.session_id, each.status) for each in rows][-1] == (child, "present")
-    team_data(bobs, "join", "bob")
-    team_data(desk, "share", child, "--with", "bob")
-    taken = team_data(bobs, "resume", child[:8])["receipt"]["session_id"]
+    run_team_command(bobs, "join", "bob")
+    run_team_command(desk, "share", child, "--with", "bob")
+    taken = run_team_command(bobs, "resume", child[:8])["receipt"]["session_id"]
     assert taken != child
     api.clear_requests()
     assert run_print(client, bobs, api, "I take over", resume=taken).returncode == 0

@@ -53,7 +53,7 @@ class ProjectsOptions(
         required=False, type=click.Choice(["add", "remove", "admit", "dismiss"])
     )
     member: str | None = argument(required=False)
-    project: str | None = option(metavar="DIR", help="The project of another folder.")
+    project: str | None = option(metavar="DIR", help="The project's folder; by default the current folder.")
 
 
 class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:record_member"):
@@ -77,7 +77,7 @@ class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_se
     change: str = argument(type=click.Choice(["keep", "retire", "give", "remove"]))
     login: str = argument()
     to: str = option(
-        metavar="LOGIN", default="", help="The new owner; with keep: the role's new name."
+        metavar="LOGIN", default="", help="With give: the new owner. With keep: the role's new name."
     )
     yes: bool = YES_OPTION
 
@@ -119,13 +119,13 @@ class PushOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:push
     locators: tuple[str, ...] = argument(nargs=-1, metavar="[SESSION]...")
     everything: bool = flag("--all", help="Push every session of the added projects.")
     rescan: bool = flag(
-        help="Redact the session again with today's rules, and replace the server's copy if it differs."
+        help="Redact the session again with the current rules, and replace the server's copy if it differs."
     )
     dry_run: bool = DRY_RUN_OPTION
 
 
 class PullOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:pull_session_copy"):
-    """Fetch a session to read it here. Without SESSION, remove copies that were forgotten or are no longer shared.
+    """Fetch a session to read it here. Without SESSION, remove copies that you may no longer read.
 
     \b
     Examples:
@@ -163,15 +163,15 @@ class SearchOptions(
 
     words: tuple[str, ...] = argument(nargs=-1, required=True, type=click.UNPROCESSED)
     mine: bool = flag(help="Only your own sessions.")
-    project: str | None = option(metavar="DIR", help="Only the project of a folder.")
+    project: str | None = option(metavar="DIR", help="Only the project in this folder.")
     since: str | None = option(
-        metavar="WHEN", help="Only turns since a date, or 12h, 3d, 2w, 6m ago."
+        metavar="WHEN", help="Only turns since a date or since 12h, 3d, 2w or 6m ago."
     )
     limit: int = option(type=click.IntRange(1, 100), default=10, show_default=True, help="Hits.")
 
 
 class ResumeOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:resume_from_team"):
-    """Continue one of the team's sessions here. Of a colleague's session, only the conversation is taken over.
+    """Continue one of the team's sessions here. From a colleague's session, only the conversation is imported.
 
     Your own session is copied into this folder together with its ancestors. Its later turns are
     pushed as a fork of the session.
@@ -215,7 +215,7 @@ class ShareOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:sha
 class UnshareOptions(
     VerbOptions, function="resume_hooks.parts.team.verbs.team:unshare_own_session"
 ):
-    """Make one of your sessions private again. Copies that others fetched are removed when they next pull.
+    """Make one of your sessions private again. Members who fetched it lose their copies at their next pull.
 
     \b
     Examples:
@@ -229,8 +229,8 @@ class UnshareOptions(
 class ForgetOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:forget_own_session"):
     """Permanently remove one of your sessions from the server. The server never accepts the session again.
 
-    This removes what you pushed from any of your machines. The files on this machine stay. Backups of
-    the server and copies on other machines cannot be removed.
+    This removes what you pushed from any of your machines. The files on this machine stay. Backups
+    of the server and copies on other machines cannot be removed.
 
     \b
     Examples:

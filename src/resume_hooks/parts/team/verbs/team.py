@@ -48,12 +48,10 @@ from resume_hooks.system.text import format_count
 if TYPE_CHECKING:  # Not imported at run time because the import takes 80 ms.
     from resume_hooks.parts.team.pushing import PushResult
 
-_OLDER_SESSIONS_NOTES = [
-    (
-        "Only the latest sessions are listed. There may be more. Every action also accepts the id or title of an "
-        "older session."
-    )
-]
+_OLDER_SESSIONS_NOTE = (
+    "Only the latest sessions are listed. There may be more. Every action also accepts the id or title of an "
+    "older session."
+)
 
 
 def push_sessions(options: PushOptions) -> None:
@@ -159,7 +157,7 @@ def pull_session_copy(options: PullOptions) -> None:
     for session in to_pull:
         if session.is_transferred:
             owner_notes.append(
-                "The session belonged to a former member, and its words are unverified."
+                "The session belonged to a former member, and its text is unverified."
             )
     print_team_answer(
         options, data, lambda: "\n".join(lines) or "Nothing to do.", [*owner_notes, *db.notes]
@@ -173,7 +171,7 @@ def print_sessions(options: SessionsOptions) -> None:
         team_sessions = list_team_sessions(db, only_own=options.mine)
     notes = [
         *db.notes,
-        *(_OLDER_SESSIONS_NOTES if len(team_sessions) >= MAX_LISTED_SESSIONS else []),
+        *([_OLDER_SESSIONS_NOTE] if len(team_sessions) >= MAX_LISTED_SESSIONS else []),
     ]
     print_team_answer(
         options, {"sessions": team_sessions}, lambda: format_sessions(team_sessions), notes
@@ -217,7 +215,7 @@ def resume_from_team(options: ResumeOptions) -> None:
             receipt.title,
         ),
         ("from", f"{team_session.owner} on {team_session.machine}"),
-        ("as of", f"{format_minute(team_session.pushed)} UTC, when that machine last pushed"),
+        ("as of", f"{format_minute(team_session.push_time)} UTC, when that machine last pushed"),
         ("id", imported.session_id),
         ("file", receipt.file or receipt.parent_file),
         ("generations", str(len(imported_sessions))),
@@ -327,7 +325,7 @@ def _change_own_session(
             notes = []
         if not options.dry_run:
             change(db, session)
-            session = next(iter(fetch_sessions_by_row(db, [session.row])), session)
+            session = next(iter(fetch_sessions_by_row(db, [session.row_id])), session)
     verb_phrase = "would be" if options.dry_run else "is"
     text = (
         f"{session.title} ({session.session_id}) {verb_phrase} "

@@ -201,7 +201,7 @@ def format_sessions(sessions: Sequence[TeamSession]) -> str:
     for session in sessions:
         readers = " + ".join([session.visibility, *session.shared_with])
         where = (session.title, session.owner, session.machine, readers)
-        end_time = format_minute(session.ended)
+        end_time = format_minute(session.end_time)
         rows.append([*where, end_time, session.session_id, f"{session.record_count:,}"])
     return (
         column_table(("title", "owner", "machine", "seen by", "ended", "id", "records"), rows, 6)

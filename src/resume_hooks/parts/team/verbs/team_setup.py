@@ -45,7 +45,7 @@ def create_schema(options: InitOptions) -> None:
                 "select (to_regclass('team.about') is not null)::text", (), rows.parse_boolean
             ):
                 raise UsageError(
-                    f"{service} is a team's database already",
+                    f"{service} is already a team's database",
                     f"Join it: resume-hooks team join {service}, or bring it up to date: "
                     f"resume-hooks team init {service} --upgrade",
                 )
@@ -65,7 +65,7 @@ def create_schema(options: InitOptions) -> None:
 
 
 def join_service(options: JoinOptions) -> None:
-    """Join the team of a libpq service."""
+    """Join the team that a libpq service describes, and print the result."""
     team = membership.join_team(options.service, options.where)
     print_team_answer(
         options,
@@ -210,5 +210,5 @@ def leave_joined_team(options: LeaveOptions) -> None:
     print_team_answer(
         options,
         {"written": True},
-        lambda: "You left the team. To remove data from its server: team forget, on any machine.",
+        lambda: "You left the team. To remove a session from its server, run team forget on any machine.",
     )
