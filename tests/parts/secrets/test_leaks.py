@@ -36,9 +36,9 @@ from tests.builders import (
 from tests.cli.conftest import Cli, Document
 from tests.redaction.planted import private_key, random_chars
 
-RNG = random.Random(9)
-GITHUB_TOKEN = "ghp_" + random_chars(RNG, 36)
-PRIVATE_KEY = private_key(RNG)
+RANDOM_GENERATOR = random.Random(9)
+GITHUB_TOKEN = "ghp_" + random_chars(RANDOM_GENERATOR, 36)
+PRIVATE_KEY = private_key(RANDOM_GENERATOR)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_secret_in_a_folder_name_is_reported_once(config_home: ConfigHome) -> 
 def test_secrets_in_names_of_plans_and_models_are_redacted() -> None:
     """Secrets in the names of plans and models are redacted.
 
-    These names may change, because they do not link records.
+    These names may be changed, because they do not link records.
     """
     line = session_bytes(
         [
@@ -127,7 +127,7 @@ def test_only_appended_bytes_are_read(config_home: ConfigHome, session_with_secr
             session_bytes(
                 [
                     user(
-                        f"and PASSWORD={random_chars(RNG, 14)}",
+                        f"and PASSWORD={random_chars(RANDOM_GENERATOR, 14)}",
                         uuid="more",
                         parent="leak",
                         ts=120,
@@ -156,21 +156,21 @@ def test_an_unfinished_line_is_read_again_when_complete(
     assert [leak.uuid for leak in leaks] == ["leak", "torn"]
 
 
-@pytest.mark.parametrize("way", ["replaced", "cut", "rewritten"])
+@pytest.mark.parametrize("change", ["replaced", "cut", "rewritten"])
 def test_a_rewritten_file_is_read_again(
-    config_home: ConfigHome, session_with_secret: Path, way: str
+    config_home: ConfigHome, session_with_secret: Path, change: str
 ) -> None:
     """A file that was replaced, shortened or rewritten is read again."""
     audit_everything(config_home)
     clean = session_bytes(conversation(3, prefix="n"))
-    if way == "replaced":
+    if change == "replaced":
         temporary = session_with_secret.with_suffix(".tmp")
         temporary.write_bytes(clean * 3)
         os.replace(temporary, session_with_secret)
     else:
         with session_with_secret.open("r+b") as stream:
-            stream.write(clean * 3 if way == "rewritten" else clean[:50])
-            stream.truncate(len(clean) * 3 if way == "rewritten" else 50)
+            stream.write(clean * 3 if change == "rewritten" else clean[:50])
+            stream.truncate(len(clean) * 3 if change == "rewritten" else 50)
     assert audit_everything(config_home).leaks == []
 
 
@@ -249,7 +249,7 @@ def test_an_audit_covers_sidecars_trash_and_sub_agents(
 def test_a_deleted_file_is_removed_from_the_audit_state(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """The state file lists only files that exist."""
+    """The audit's state file does not list a file that was deleted."""
     audit_everything(config_home)
     session_with_secret.unlink()
     shutil.rmtree(session_with_secret.with_suffix(""), ignore_errors=True)
@@ -270,12 +270,12 @@ def test_archived_sessions_are_scanned(config_home: ConfigHome, session_with_sec
 LISTED_SECRET = "ghp_" + random_chars(random.Random(4), 36)
 
 
-def write_session_with_secret(home: ConfigHome, own: str = SESSION) -> None:
+def write_session_with_secret(home: ConfigHome, written_id: str = SESSION) -> None:
     """Write a session with a secret."""
     write_session(
         home.project(),
-        own,
-        [*conversation(2, session_id=own), user(f"use {LISTED_SECRET}", uuid="u", parent=None)],
+        written_id,
+        [*conversation(2, session_id=written_id), user(f"use {LISTED_SECRET}", uuid="u", parent=None)],
     )
 
 

@@ -20,7 +20,7 @@ from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
-from tests.parts.secrets.scrub.planting import LONG_AGO, SECRETS, places_of_secrets, write_old_file
+from tests.parts.secrets.scrub.planting import OLD_FILE_TIME, SECRETS, find_secrets_by_path, write_old_file
 from tests.redaction.examples import examples
 from tests.redaction.planted import random_chars
 
@@ -62,7 +62,7 @@ def test_scrub_in_place_rewrites_the_file(session_with_secret: Path, document: D
     data = document("scrub", SESSION, "--in-place", "--yes")["data"]
     assert (data["written"], data["receipt"], data["places"][0]["state"]) == (True, None, "removed")
     assert FIRST_SECRET not in session_with_secret.read_text()
-    assert session_with_secret.stat().st_mtime == LONG_AGO
+    assert session_with_secret.stat().st_mtime == OLD_FILE_TIME
     again = document("scrub", SESSION, "--in-place", "--yes")["data"]
     assert (again["written"], again["places"]) == (False, [])
     assert document("scrub", SESSION)["data"]["receipt"] is None
@@ -71,7 +71,7 @@ def test_scrub_in_place_rewrites_the_file(session_with_secret: Path, document: D
 def test_scrub_reports_an_unreadable_place(
     session_with_secret: Path, config_home: ConfigHome, cli: Cli
 ) -> None:
-    """``scrub`` fails and reports a folder that it cannot read, which may contain a secret."""
+    """``scrub`` fails and reports a folder that it cannot read, because it may contain a secret."""
     note = config_home.config / "resume-hooks" / "vault" / session_id(9) / "manifest.json"
     note.parent.mkdir(parents=True)
     note.write_text("{")
@@ -97,7 +97,7 @@ def test_scrub_in_place_rewrites_an_archived_copy(
     done = cli("scrub", SESSION, "--in-place", "--yes")
     assert done.returncode == 0
     assert "session      it is [secret removed: github-pat]" in done.stdout.decode()
-    assert places_of_secrets(config_home) == {}
+    assert find_secrets_by_path(config_home) == {}
     assert cli("scrub", SESSION, "--in-place", "--yes").stdout.decode().count("none was found") == 1
 
 
@@ -148,11 +148,11 @@ def test_an_unscrubbed_place_sets_the_exit_code(
         1,
         ["left", "removed"],
     )
-    assert picture.stat().st_mtime == LONG_AGO
+    assert picture.stat().st_mtime == OLD_FILE_TIME
     assert document("scrub", SESSION)["data"]["receipt"] is None
 
 
-def test_scrub_can_be_limited_to_a_kind(session_with_secret: Path, document: Document) -> None:
+def test_scrub_can_be_limited_to_one_kind_of_secret(session_with_secret: Path, document: Document) -> None:
     """``scrub --kind`` removes only secrets of that kind."""
     assert document("scrub", SESSION, "--kind", "aws-access-token")["data"]["receipt"] is None
     assert (
@@ -175,7 +175,7 @@ def test_an_open_session_is_not_scrubbed_in_place(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--in-place"], "needs a confirmation"),
         (["--in-place", "--json"], "needs a confirmation"),
@@ -192,20 +192,20 @@ def test_an_open_session_is_not_scrubbed_in_place(
     ],
 )
 def test_contradictory_scrub_options_are_refused(
-    session_with_secret: Path, cli: Cli, words: list[str], said: str
+    session_with_secret: Path, cli: Cli, words: list[str], message: str
 ) -> None:
     """``scrub`` refuses contradictory options before it reads or writes a file."""
     before = sorted(session_with_secret.parents[3].rglob("*"))
     done = cli("scrub", SESSION, *words)
     assert done.returncode == 2
-    assert said in (done.stdout + done.stderr).decode()
+    assert message in (done.stdout + done.stderr).decode()
     assert FIRST_SECRET in session_with_secret.read_text()
     assert sorted(session_with_secret.parents[3].rglob("*")) == before
 
 
-@pytest.mark.parametrize(("answer", "there"), [("n", True), ("y", False)])
+@pytest.mark.parametrize(("answer", "is_secret_left"), [("n", True), ("y", False)])
 def test_scrub_asks_on_a_terminal(
-    session_with_secret: Path, config_home: ConfigHome, answer: str, there: bool
+    session_with_secret: Path, config_home: ConfigHome, answer: str, is_secret_left: bool
 ) -> None:
     """``scrub`` on a terminal lists the places, and removes the secrets only after a yes."""
     env = {
@@ -222,7 +222,7 @@ def test_scrub_asks_on_a_terminal(
         shell.expect("Remove the secrets for good")
         shell.sendline(answer)
         shell.expect(pexpect.EOF)
-    assert (FIRST_SECRET in session_with_secret.read_text()) is there
+    assert (FIRST_SECRET in session_with_secret.read_text()) is is_secret_left
 
 
 TRUNCATED_KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + random_chars(random.Random(7), 64)

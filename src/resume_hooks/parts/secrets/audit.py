@@ -336,16 +336,16 @@ def _build_leaks(location: Location, scan: FileScan) -> Iterator[Leak]:
         is_transcript = location.kind == TRANSCRIPT and session_id_from_path(location.path)
         if is_transcript or (
             location.kind == VAULT_COPY
-            and finding.part_path.endswith(f"/{location.session_id}{TRANSCRIPT_SUFFIX}")
+            and finding.archived_file_path.endswith(f"/{location.session_id}{TRANSCRIPT_SUFFIX}")
         ):
             reference = f"{location.session_id}:{finding.line_number}"
         elif location.kind == SUBAGENT and location.session_id:
             reference = (
                 f"{location.session_id}/{subagent_name(location.path)}:{finding.line_number}"
             )
-        is_folder = finding.part_path == FOLDER_NAME_PLACE
-        if finding.part_path and not is_folder:
-            file = os.path.join(location.path, finding.part_path)
+        is_folder = finding.archived_file_path == FOLDER_NAME_PLACE
+        if finding.archived_file_path and not is_folder:
+            file = os.path.join(location.path, finding.archived_file_path)
         else:
             file = location.path
         position_and_record = (

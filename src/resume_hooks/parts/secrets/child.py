@@ -79,12 +79,12 @@ class ScrubPlan(ChildPlan):
         """
         with ChildPlan.write_sidecars(self, where) as missed_paths:
             with convert_os_error("The session's other files could not be scrubbed"):
-                dropped_count = self._scrub_sidecars(where)
+                dropped_count = self._scrub_sidecars_and_count_deleted_backups(where)
             if dropped_count:
                 missed_paths.append(UNCOPIED_BACKUPS_WARNING.format(count=f"{dropped_count:,}"))
             yield missed_paths
 
-    def _scrub_sidecars(self, where: Where) -> int:
+    def _scrub_sidecars_and_count_deleted_backups(self, where: Where) -> int:
         """Remove the secrets from the child's separate files, and delete file backups that contain secrets.
 
         Return the number of deleted backups. Raise OSError or WriteFailed.

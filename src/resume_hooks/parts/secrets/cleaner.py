@@ -268,7 +268,7 @@ class Cleaner:
                 )
             )
         if selected_secrets:
-            return replace_secrets_in_bytes(raw, _extend_to_words(raw, selected_secrets))
+            return replace_secrets_in_bytes(raw, _extend_secrets_to_word_ends(raw, selected_secrets))
         return raw
 
     def _clean_string(self, quoted_string: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
@@ -334,7 +334,7 @@ def _clean_until_stable(raw: bytes, clean_once: Callable[[bytes], bytes]) -> byt
     return raw
 
 
-def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
+def _extend_secrets_to_word_ends(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
     """Return the secrets, each extended to the end of its last word.
 
     The rule by which the scanner found the secret may have matched only a part of that word.

@@ -39,8 +39,8 @@ class FoundSecret(NamedTuple):
 
     ``line_number`` counts from 0, and ``offset`` and ``length`` are numbers of bytes. ``uuid`` and
     ``time`` come from the record, and are ``""`` if the record has none. In an archived session,
-    which consists of several files, ``part_path`` is the path of the file with the secret, relative
-    to the client's folder.
+    which consists of several files, ``archived_file_path`` is the path of the file with the secret,
+    relative to the client's folder.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class FoundSecret(NamedTuple):
     length: int
     uuid: str
     time: str
-    part_path: str = ""
+    archived_file_path: str = ""
 
 
 class FileScan(NamedTuple):
@@ -70,13 +70,13 @@ class FileScan(NamedTuple):
 
 
 def scan_file(
-    path: str, last_scan: FileScan | None, *, by_line: bool, count_read: Callable[[int], None]
+    path: str, last_scan: FileScan | None, *, by_line: bool, count_read_bytes: Callable[[int], None]
 ) -> FileScan:
     """Search a file for secrets, and return the result. Raise OSError if the file cannot be read.
 
     ``last_scan`` is the result of the last search in this file, or None. If ``by_line`` is true,
-    the file is a transcript and is searched line by line. After each read, ``count_read`` is called
-    with the number of bytes that were read.
+    the file is a transcript and is searched line by line. After each read, ``count_read_bytes`` is
+    called with the number of bytes that were read.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
@@ -86,7 +86,7 @@ def scan_file(
             return last_scan
         if not by_line and file_bytes <= MAX_WHOLE_TEXT_BYTES:
             findings = list(scan_chunks([FileChunk(stream.read(), TEXT_FORMAT)]))
-            count_read(file_bytes)
+            count_read_bytes(file_bytes)
             return FileScan(*identity, 0, 0, "", tuple(findings))
         offset, line_number, findings = 0, 0, []
         scanner = _BlockScanner()
@@ -111,7 +111,7 @@ def scan_file(
             if not block.endswith(b"\n") and remaining_bytes > len(block):
                 block += stream.readline(remaining_bytes - len(block))
             findings += scanner.scan_block(block, line_number, offset)
-            count_read(len(block))
+            count_read_bytes(len(block))
             remaining_bytes -= len(block)
             line_number += block.count(b"\n")
             offset += block.rfind(b"\n") + 1
@@ -128,7 +128,7 @@ def scan_chunks(chunks: Iterable[FileChunk]) -> Iterator[FoundSecret]:
     outputs: dict[str, PrintedOutputs] = {}
     for chunk in chunks:
         if chunk.format == LINE_FORMAT:
-            yield from _scan_line(chunk, outputs.setdefault(chunk.part_path, PrintedOutputs()))
+            yield from _scan_line(chunk, outputs.setdefault(chunk.archived_file_path, PrintedOutputs()))
         else:
             yield from _scan_text(chunk)
 
@@ -152,7 +152,7 @@ def _scan_line(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecre
     uuid, time = get_string(record, "uuid"), get_string(record, "timestamp")
     for kind, start, end in secret_spans:
         yield FoundSecret(
-            kind, chunk.line_number, chunk.offset + start, end - start, uuid, time, chunk.part_path
+            kind, chunk.line_number, chunk.offset + start, end - start, uuid, time, chunk.archived_file_path
         )
 
 
@@ -178,7 +178,7 @@ def _scan_text(chunk: FileChunk) -> Iterator[FoundSecret]:
         line_number += raw.count(b"\n", counted_bytes, span.start)
         counted_bytes = span.start
         length = span.end - span.start
-        yield FoundSecret(span.kind, line_number, span.start, length, "", "", chunk.part_path)
+        yield FoundSecret(span.kind, line_number, span.start, length, "", "", chunk.archived_file_path)
 
 
 class _BlockScanner:

@@ -131,7 +131,7 @@ def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChun
         raise WriteFailed(
             manifest.unreadable_reason(location.session_id, where)
             or "The folder has no note, or can't be listed",
-            "The folder's content is unknown: update resume-hooks, or move the folder away.",
+            "It is unknown what the folder contains: update resume-hooks, or move the folder away.",
         )
     if archived is not None:
         yield from read_archived_chunks(archived)
@@ -396,7 +396,7 @@ def _search_and_classify(
         excluded_reason = _explain_exclusion(
             location,
             reach._replace(includes_other_sessions=True),
-            # The file could not be read, so its relation is not known for certain. Therefore, files
+            # The file could not be read, so its relation to the session is uncertain. Therefore, files
             # of other sessions are not excluded.
         )
         reason_text = f"It could not be read: {why.rstrip('.')}. {excluded_reason}".strip()
@@ -440,19 +440,19 @@ def _explain_exclusion(location: Location, reach: ScrubReach) -> str:
     reasons_by_kind = {
         FILE_BACKUP: (
             reach.includes_file_backups,
-            "It is a backup of your file for rewind-files. To include it: --backups.",
+            "It is a backup of your file for rewind-files. To include it, add --backups.",
         ),
         DOCUMENT: (
             reach.includes_documents,
-            "It is a file of the project. To include it: --documents.",
+            "It is a file of the project. To include it, add --documents.",
         ),
-        CLIENT: (reach.includes_client_files, "It belongs to the client. To include it: --client."),
+        CLIENT: (reach.includes_client_files, "It belongs to the client. To include it, add --client."),
     }.get(location.kind)
     if reasons_by_kind is not None and not reasons_by_kind[0]:
         return reasons_by_kind[1]
     if not is_within_reach(location.relation, reach):
         return {
-            PARENT: "It is an ancestor of the session. To include it: --lineage.",
-            OTHER_SESSION: "It belongs to another session. To include it: --everywhere.",
+            PARENT: "It is an ancestor of the session. To include it, add --lineage.",
+            OTHER_SESSION: "It belongs to another session. To include it, add --everywhere.",
         }[location.relation]
     return ""

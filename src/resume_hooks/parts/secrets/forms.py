@@ -46,7 +46,7 @@ class Leak(StrictModel):
         lambda leak: leak.offset, "the offset of the secret's first byte in the file"
     )
     length: int = leak_field(
-        lambda leak: leak.length, "the number of bytes of the secret in the file"
+        lambda leak: leak.length, "the length of the secret in the file, in bytes"
     )
     uuid: str = leak_field(
         lambda leak: leak.uuid, "the uuid of the record; empty if the record has none"
@@ -72,7 +72,7 @@ class SecretList(StrictModel):
         "the number of files that were searched now or are unchanged since an earlier search",
     )
     bytes: int = audit_field(
-        lambda audit: audit.total_bytes, "the total number of bytes of these files"
+        lambda audit: audit.total_bytes, "the total size of the files that ``files`` counts, in bytes"
     )
     bytes_read: int = audit_field(
         lambda audit: audit.bytes_read, "the number of bytes that were read by this command"

@@ -23,26 +23,27 @@ NAMED_KIND = "named"
 """The kind of a secret that the user supplied."""
 
 MIN_NAMED_CHARACTERS = 6
-"""Minimum number of characters of a secret that the user supplies.
+"""The minimum number of characters of a secret that the user supplies.
 
-Shorter texts occur everywhere."""
-
-MIN_CHARACTERS_INSIDE_WORDS = 12
-"""Minimum number of characters of a secret for a search inside words, if a rule found the secret.
+A shorter text would match everywhere.
 """
 
+MIN_CHARACTERS_INSIDE_WORDS = 12
+"""The minimum number of characters of a secret that a rule found and that is searched for inside
+words."""
+
 MIN_WHOLE_WORD_CHARACTERS = 6
-"""Minimum number of characters of a secret for a search of whole words."""
+"""The minimum number of characters of a secret that is searched for as a whole word."""
 
 MIN_CHARACTERS_WITHOUT_DIGITS = 20
-"""Minimum number of characters of a secret without digits for a search inside words."""
+"""The minimum number of characters of a secret without digits that is searched for inside words."""
 
 MAX_NAMED_SECRETS = 100
 MAX_NAMED_BYTES = 16 * 1024
 
-MAX_SEPARATE_FORMS = 64
-"""Up to this number of encoded forms is searched for one by one, before a regular expression
-searches for all forms. In a text without any of the forms, the separate searches are faster."""
+MAX_SEPARATELY_SEARCHED_FORMS = 64
+"""If there are at most this many encoded forms, each form is searched for separately before a
+regular expression searches for all of them. In a text without any of the forms, this is faster."""
 
 FORM_BEGINNING_CHARACTERS = 6
 """The regular expression compares this number of characters at the beginning of each form.
@@ -54,8 +55,9 @@ MIN_BASE64_CHARACTERS = 8
 """Minimum number of characters of a base64 form. A shorter form could occur by chance."""
 
 MIN_PREFIX_FRACTION = 0.6
-"""If only the beginning of a secret is found, for example in a cut title, it is removed if it is at
-least this fraction of the secret and has at least ``MIN_PREFIX_CHARACTERS`` characters."""
+"""A secret of which only the beginning is found, for example in a cut title, is removed if this
+beginning is at least this fraction of the secret and has at least ``MIN_PREFIX_CHARACTERS``
+characters."""
 
 MIN_PREFIX_CHARACTERS = 20
 
@@ -114,10 +116,10 @@ def parse_named_secrets(raw: bytes) -> dict[str, str]:
     if any(len(line) < MIN_NAMED_CHARACTERS for line in lines):
         raise UsageError(
             (
-                f"A secret that was given has fewer than {MIN_NAMED_CHARACTERS} characters: it "
-                "would match everywhere"
+                f"One of the secrets has fewer than {MIN_NAMED_CHARACTERS} characters and would "
+                "match everywhere"
             ),
-            "Give the complete secret, one per line.",
+            "Give each secret in full, one per line.",
         )
     if len(lines) > 1 and text.startswith("-----BEGIN "):
         whole_key = [text]
@@ -193,8 +195,8 @@ def encode_secret(value: str) -> Iterator[str]:
 class _EncodedForm(NamedTuple):
     """A form in which a secret may occur in a text.
 
-    If ``text`` is only the beginning of the secret, ``remaining_text`` is the rest, and as many
-    characters of the rest as match also belong to the form. If ``extends_to_word_end`` is true, the
+    If ``text`` is only the beginning of the secret, ``remaining_text`` is the rest. The form then
+    also includes the characters that match the rest. If ``extends_to_word_end`` is true, the
     letters and digits that follow are part of the secret, because the scanner may have recognised
     only a part of a word. If ``is_whole_token`` is true, the form must be a whole word.
     """
@@ -247,10 +249,10 @@ class Literals:
         for form in sorted(forms.values(), key=lambda form: -len(form.text)):
             self._forms.setdefault(form.text[:FORM_BEGINNING_CHARACTERS], []).append(form)
         self._form_head_pattern = re.compile(
-            f"{_PLACEHOLDER_PATTERN.pattern}|{_build_prefix_pattern(self._forms)}"
+            f"{_PLACEHOLDER_PATTERN.pattern}|{_build_alternatives_pattern(self._forms)}"
         )
         self._separate_forms: list[bytes] = []
-        for text in forms if len(forms) <= MAX_SEPARATE_FORMS else ():
+        for text in forms if len(forms) <= MAX_SEPARATELY_SEARCHED_FORMS else ():
             with contextlib.suppress(UnicodeEncodeError):
                 self._separate_forms.append(text.encode("utf-8", "surrogateescape"))
 
@@ -313,7 +315,7 @@ def _build_encoded_forms(kinds_by_secret: Mapping[str, str]) -> Iterator[_Encode
             )
 
 
-def _build_prefix_pattern(texts: Iterable[str]) -> str:
+def _build_alternatives_pattern(texts: Iterable[str]) -> str:
     """Return a regular expression that matches any of the texts.
 
     The expression branches at each character, so that the search need not try the texts one by one.
@@ -323,14 +325,14 @@ def _build_prefix_pattern(texts: Iterable[str]) -> str:
         branch = tree
         for character in text:
             branch = branch.setdefault(character, {})
-    return _build_branch_pattern(tree)
+    return _build_pattern_of_tree(tree)
 
 
-def _build_branch_pattern(tree: Mapping[str, Any]) -> str:
+def _build_pattern_of_tree(tree: Mapping[str, Any]) -> str:
     alternatives = []
     for character, subtree in tree.items():
         alternatives.append(
-            re.escape(character) + (_build_branch_pattern(subtree) if subtree else "")
+            re.escape(character) + (_build_pattern_of_tree(subtree) if subtree else "")
         )
     if len(alternatives) == 1:
         return alternatives[0]

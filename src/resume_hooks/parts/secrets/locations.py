@@ -99,7 +99,7 @@ _SKIPPED_STATE_FOLDERS = frozenset(
         "plugin",
     }
 )
-_SKIPPED_STATE_FILES = frozenset(
+_SKIPPED_STATE_FILE_NAMES = frozenset(
     {
         SETTINGS_FILE_NAME,
         INDEX,
@@ -152,7 +152,7 @@ def find_state_locations(where: Where) -> Iterator[Location]:
             and os.path.basename(folder) in _SKIPPED_STATE_FOLDERS
         ),
     ):
-        if os.path.basename(path) not in _SKIPPED_STATE_FILES:
+        if os.path.basename(path) not in _SKIPPED_STATE_FILE_NAMES:
             yield Location(NOTE, path)
     if os.path.lexists(index_file_path(where)):
         yield Location(INDEXED, index_file_path(where))
@@ -356,14 +356,14 @@ def find_document_locations(session: SessionFile, where: Where) -> Iterator[Loca
 class FileChunk(NamedTuple):
     """A chunk of a file: a line, a text or binary data.
 
-    If the file is in an archived session, ``part_path`` is the path that the file had in the
-    client's folder. If the chunk is a line, ``line_number`` counts from 0, and ``offset`` is the
-    line's offset in the file.
+    If the file is in an archived session, ``archived_file_path`` is the path that the file had in
+    the client's folder. If the chunk is a line, ``line_number`` counts from 0, and ``offset`` is
+    the line's offset in the file.
     """
 
     raw: bytes
     format: str
-    part_path: str = ""
+    archived_file_path: str = ""
     line_number: int = 0
     offset: int = 0
 

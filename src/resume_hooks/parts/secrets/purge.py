@@ -66,7 +66,7 @@ SCRUB_FOLDER_NAME = "scrub"
 are being rewritten. At other times it does not exist."""
 
 RETRY_HINT = "Run the command once more."
-NEW_FILE_REASON = "The file appeared during the rewrite. Run the command again."
+FILE_APPEARED_MESSAGE = "The file appeared during the rewrite. Run the command again."
 
 
 def purge_secrets(findings: ScrubFindings, where: Where) -> list[LocationWithSecrets]:
@@ -113,7 +113,7 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[LocationWithSec
 def _must_rewrite(
     row: LocationWithSecrets, rewritten_rows: Mapping[Location, LocationWithSecrets]
 ) -> bool:
-    """Check whether a file contains secrets that must be removed now. A failed rewrite is not repeated."""
+    """Check whether a file's secrets must be removed now. A rewrite that failed is not tried again."""
     return row.state == UNCHANGED_STATE and (
         row.location not in rewritten_rows or rewritten_rows[row.location].state == REMOVED_STATE
     )
@@ -151,7 +151,7 @@ def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[LocationW
 def _choose_final_state(
     rewritten_row: LocationWithSecrets | None, latest_row: LocationWithSecrets | None
 ) -> LocationWithSecrets | None:
-    """Return the state of a file at the end, from the result of its rewrite and of the last search.
+    """Return the final state of a file, given the results of its rewrite and of the last search.
 
     Return None if the file no longer exists.
     """
@@ -160,7 +160,7 @@ def _choose_final_state(
     if latest_row is None or latest_row.location.kind == INDEXED:
         return rewritten_row or latest_row
     if latest_row.state == UNCHANGED_STATE:
-        return latest_row._replace(state=REMAINING_STATE, reason=NEW_FILE_REASON)
+        return latest_row._replace(state=REMAINING_STATE, reason=FILE_APPEARED_MESSAGE)
     return latest_row
 
 

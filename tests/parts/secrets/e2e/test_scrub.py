@@ -1,4 +1,4 @@
-"""Tests that the requests of scrubbed sessions in the real client lack only the secrets."""
+"""Tests that a scrubbed session sends the same requests in the real client, except for the secrets."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ SECRET_PLACEHOLDER = "[secret removed: github-pat]"
 def session_full_of_secrets(content: bytes) -> bytes:
     """Return the session with a secret in every text except thinking."""
     return b"\n".join(
-        _line_with_secret(number, row) for number, row in enumerate(content.split(b"\n"))
+        _add_secret_to_line(line, number) for number, line in enumerate(content.split(b"\n"))
     )
 
 
-def _line_with_secret(number: int, row: bytes) -> bytes:
-    record = json.loads(row) if row.startswith(b"{") else None
+def _add_secret_to_line(line: bytes, line_number: int) -> bytes:
+    record = json.loads(line) if line.startswith(b"{") else None
     if record is None or record.get("type") not in {"user", "assistant"}:
-        return row
-    _add_secret(record, SECRETS[number % len(SECRETS)])
+        return line
+    _add_secret(record, SECRETS[line_number % len(SECRETS)])
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
@@ -115,7 +115,7 @@ def assert_requests_match_after_scrub(
 
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE_TRANSCRIPTS))
-def test_scrubbed_real_sessions_send_the_same_without_secrets(
+def test_scrubbed_real_sessions_send_the_same_requests_without_secrets(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """Real sessions send the same requests after a scrub, except for the secrets."""

@@ -43,21 +43,21 @@ from tests.builders import (
     user,
 )
 
-LONG_AGO = 1_000_000_000.0
-OTHER_ID = session_id(77)
+OLD_FILE_TIME = 1_000_000_000.0
+UNRELATED_SESSION_ID = session_id(77)
 """The id of a session that contains a secret but is not related to the session of
 ``plant_secrets``."""
 
 THINKING_BLOCK = {"type": "thinking", "signature": "c2lnbmVk" * 8}
 
 
-def secret(number: int = 0) -> str:
+def make_secret(number: int = 0) -> str:
     """Return a text in the form of a GitHub token that belongs to no account."""
     signs = "q7Rt2VbXk9LmW4pZc8NdY5hJf3GsT6uA1eQo"
     return "gh" + "p_" + signs[number:] + signs[:number]
 
 
-SECRETS = tuple(secret(number) for number in range(3))
+SECRETS = tuple(make_secret(number) for number in range(3))
 
 
 class PlantedHome(NamedTuple):
@@ -168,7 +168,7 @@ def records_with_secrets() -> list[Record]:
     ]
 
 
-def odd_lines() -> list[bytes]:
+def lines_with_unusual_secrets() -> list[bytes]:
     """Return lines with secrets in unusual forms, for example in base64 or outside JSON."""
     one, two, _ = SECRETS
     wrapped = base64.b64encode(f"user:{one}:x".encode()).decode()
@@ -183,11 +183,11 @@ def odd_lines() -> list[bytes]:
 
 
 def write_old_file(path: Path, content: bytes) -> Path:
-    """Write a file with an old time and return its path."""
+    """Write a file with an old modification time and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     path.chmod(0o600)
-    os.utime(path, (LONG_AGO, LONG_AGO))
+    os.utime(path, (OLD_FILE_TIME, OLD_FILE_TIME))
     return path
 
 
@@ -198,7 +198,7 @@ def plant_secrets(home: ConfigHome) -> PlantedHome:
     torn = b'{"torn": "' + three.encode()
     path = write_old_file(
         project / f"{SESSION}.jsonl",
-        session_bytes(records_with_secrets()) + b"\n".join([*odd_lines(), torn]),
+        session_bytes(records_with_secrets()) + b"\n".join([*lines_with_unusual_secrets(), torn]),
     )
     own = project / SESSION
     write_old_file(own / "tool-results" / "big.txt", f"line\ntoken {two}\n".encode())
@@ -220,7 +220,7 @@ def plant_secrets(home: ConfigHome) -> PlantedHome:
     write_old_file(home.config / "file-history" / SESSION / "0a@v1", f"KEY={one}\n".encode())
     children = tuple(_write_children(home, path))
     write_old_file(
-        project / f"{OTHER_ID}.jsonl",
+        project / f"{UNRELATED_SESSION_ID}.jsonl",
         session_bytes([user(f"also {one}", uuid="o0"), assistant("ok", uuid="o1")]),
     )
     archive_session.archive_session(session_file(str(children[0])), where)
@@ -271,7 +271,7 @@ def _write_children(home: ConfigHome, path: Path) -> Iterator[Path]:
         write_child(fork.plan_fork(session_file(str(path)), Where(environ)), Where(environ)).file
     )
     for child in (trimmed, forked, rewritten, gone):
-        os.utime(child, (LONG_AGO, LONG_AGO))
+        os.utime(child, (OLD_FILE_TIME, OLD_FILE_TIME))
     trim_in_place(session_file(str(rewritten)), options, Caller(Where(environ)))
     delete.move_to_trash(
         delete.plan_delete(session_file(str(gone)), Where(environ)), Where(environ)
@@ -279,10 +279,11 @@ def _write_children(home: ConfigHome, path: Path) -> Iterator[Path]:
     yield from (trimmed, forked, rewritten)
 
 
-def places_of_secrets(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str, list[str]]:
-    """Return the secrets in each file and in each part of a pack, keyed by the file's path.
+def find_secrets_by_path(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str, list[str]]:
+    """Map the path of each file that contains secrets to these secrets.
 
-    A file with several hard links is listed once.
+    The files in the packs of archived sessions are included. A file with several hard links is
+    listed once.
     """
     found: dict[str, list[str]] = {}
     links = set(Path(held_links.links_folder(home.where)).rglob("*")) - set(
@@ -294,14 +295,14 @@ def places_of_secrets(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dic
         ):
             found[str(path.relative_to(home.root))] = told
     for kept in manifest.list_archived(home.where):
-        for place, content in _unpacked_files(kept):
+        for place, content in _unpack_archived_files(kept):
             if told := [text for text in secrets if _contains_secret(text, content)]:
                 found[f"vault: {kept.session_id}/{place}"] = told
     return found
 
 
-def _unpacked_files(kept: manifest.ArchivedSession) -> Iterator[tuple[str, bytes]]:
-    for part, pieces in unpack.read_pack_contents(kept.folder, list(kept.all_parts)):
+def _unpack_archived_files(archived_session: manifest.ArchivedSession) -> Iterator[tuple[str, bytes]]:
+    for part, pieces in unpack.read_pack_contents(archived_session.folder, list(archived_session.all_parts)):
         yield part.place, b"".join(pieces)
 
 

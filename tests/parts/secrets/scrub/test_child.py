@@ -28,7 +28,7 @@ from tests.builders import (
 )
 from tests.parts.secrets.scrub.planting import (
     SECRETS,
-    places_of_secrets,
+    find_secrets_by_path,
     plant_secrets,
     records_with_secrets,
     write_old_file,
@@ -72,7 +72,7 @@ def test_a_scrubbed_child_has_no_secret_and_the_parent_is_unchanged(
     }
     made = write_scrubbed_child(config_home, session_with_secrets)
     assert {each: (each.read_bytes(), each.stat().st_mtime) for each in before} == before
-    assert not [place for place in places_of_secrets(config_home) if made.stem in place]
+    assert not [place for place in find_secrets_by_path(config_home) if made.stem in place]
     assert all(not each.removed_secrets for each in Cleaner().clean_file(str(made), by_line=True))
     beside = made.with_suffix("") / "tool-results"
     assert (beside / "big.txt").read_bytes() == b"line\ntoken [secret removed: github-pat]\n"
@@ -82,7 +82,7 @@ def test_a_scrubbed_child_has_no_secret_and_the_parent_is_unchanged(
     assert manifest.list_archived(config_home.where) == [], "of what is to go no copy more is kept"
 
 
-def test_the_size_of_a_scrubbed_child_is_counted_like_a_trim(config_home: ConfigHome) -> None:
+def test_the_size_of_a_scrubbed_child_includes_text_after_the_last_token_count(config_home: ConfigHome) -> None:
     """The size of a scrubbed child is counted like the size of a trim.
 
     The size includes the text after the last token count.

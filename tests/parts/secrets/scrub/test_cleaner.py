@@ -29,7 +29,7 @@ from resume_hooks.parts.secrets.literals import (
 from resume_hooks.redaction.texts import redact
 from tests.builders import assistant, line, user
 from tests.needs import one_in
-from tests.parts.secrets.scrub.planting import SECRETS, THINKING_BLOCK, secret
+from tests.parts.secrets.scrub.planting import SECRETS, THINKING_BLOCK, make_secret
 from tests.redaction.hostile import hostile_texts
 from tests.redaction.test_hostile import MAX_CALLS_PER_BYTE, count_calls, record_of_text
 
@@ -153,26 +153,26 @@ def test_common_words_are_not_searched_as_secrets() -> None:
     """
     told = [
         value
-        for value in ("hunter2", "correcthorse", "toolu_01AbCdEf123456", secret(), "a1b2c3d4e5f6")
+        for value in ("hunter2", "correcthorse", "toolu_01AbCdEf123456", make_secret(), "a1b2c3d4e5f6")
         if is_distinctive_secret(value)
     ]
-    assert told == [secret(), "a1b2c3d4e5f6"]
+    assert told == [make_secret(), "a1b2c3d4e5f6"]
     assert not is_distinctive_secret("5e12a303-c989-4291-a42d-bc1eb620afea")
     assert not is_distinctive_secret("[secret removed: github-pat] 1")
 
 
 @pytest.mark.parametrize(
-    "given",
+    "named_secret",
     [b"", b"\n \n", b"short", b"long enough\nshort", b"\xff" * 9, b"x" * (MAX_NAMED_BYTES + 1)],
 )
-def test_an_invalid_secret_is_refused_without_printing_it(given: bytes) -> None:
+def test_an_invalid_secret_is_refused_without_printing_it(named_secret: bytes) -> None:
     """If a named secret is empty, short or too long, it is refused, and the error does not contain it."""
     with pytest.raises(UsageError) as refused:
-        parse_named_secrets(given)
+        parse_named_secrets(named_secret)
     assert "long enough" not in f"{refused.value} {refused.value.remedy}"
 
 
-def test_a_shortened_secret_is_removed_with_its_word() -> None:
+def test_a_word_that_begins_with_a_shortened_secret_is_removed() -> None:
     """If a title has only the start of a secret, each word that begins with this start is removed.
 
     A secret that the user named is removed exactly as given, without the rest of the word.
@@ -207,15 +207,15 @@ def test_any_secret_is_found_in_all_its_forms(text: str) -> None:
 
 
 @given(st.binary(max_size=200), st.sampled_from(SECRETS))
-def test_the_bytes_before_a_secret_stay_unchanged(rest: bytes, value: str) -> None:
+def test_the_bytes_before_a_secret_stay_unchanged(bytes_before: bytes, secret: str) -> None:
     """The bytes before a removed secret are unchanged, whatever they are."""
     known = Cleaner(literals=Literals(dict.fromkeys(SECRETS, "k")), scanning=False)
-    body = rest.replace(b"\n", b"").replace(b"\r", b"")
-    cleaned = known.clean_record(b"#" + body + b" " + value.encode() + b"\n")
+    body = bytes_before.replace(b"\n", b"").replace(b"\r", b"")
+    cleaned = known.clean_record(b"#" + body + b" " + secret.encode() + b"\n")
     assert cleaned.raw == b"#" + body + b" [secret removed: k]\n"
 
 
-def test_short_secrets_count_as_whole_tokens() -> None:
+def test_short_secrets_are_removed_only_as_whole_words() -> None:
     """A known short password is removed only where it is a whole word."""
     assert [
         is_searchable_token(value)
@@ -267,7 +267,7 @@ def test_blank_lines_are_cleaned_quickly() -> None:
     assert count_calls(lambda: cleaner.clean_record(b"\r\n")) <= 8
 
 
-TEXT_SIZE = 350_000
+REPEATED_TEXT_CHARACTERS = 350_000
 PASSWORD = 'password: "Hx7kQ2mZp9Lr4Tw8" '
 
 REPEATED_TEXTS = [
@@ -277,14 +277,14 @@ REPEATED_TEXTS = [
 ]  # fmt: skip
 """Texts that once took quadratic time, or would take it if the search were slightly different."""
 
-MORE_REPEATED_TEXTS = [
+WIDE_RUN_REPEATED_TEXTS = [
     '{"a":', "[[", "\\\\", "\\u0041", "AKIA", "ghp_", "sk-ant-", "secret_", "xoxb-1", "eyJaaaaaaaaaaaaaaaaaaa.",
     "ZXlK+",
     "A1b2/", ".a1b2c3d4e5f6g7h8", "token=a1b2c3d4e5f6g7h8i9j0.", "password=", "password: Hx7kQ2mZp9Lr4Tw8\n", "://a:b@",
     "://a:Hx7kQ2mZp9@b ", " -p", "@", "cookie:", "login a password ", "<secret>", "$2b$", "$", "MIIEpAIBAAKCAQEA\n",
     "net use \\\\a ", "-----BEGIN PRIVATE KEY-----\n", "\x1b[", "\x1b]8;;", "\x1b[1ma",
 ]  # fmt: skip
-WIDE_REPEATED_TEXTS = [pytest.param(text, marks=pytest.mark.wide) for text in MORE_REPEATED_TEXTS]
+WIDE_REPEATED_TEXTS = [pytest.param(text, marks=pytest.mark.wide) for text in WIDE_RUN_REPEATED_TEXTS]
 
 CLEANERS_BY_NAME: dict[str, Callable[[str], object]] = {
     "text": redact,
@@ -299,23 +299,23 @@ CLEANERS_BY_NAME: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize("repeated", [*one_in(3, REPEATED_TEXTS), *WIDE_REPEATED_TEXTS])
-def test_a_line_of_repeated_text_is_cleaned_quickly(repeated: str) -> None:
+@pytest.mark.parametrize("repeated_text", [*one_in(3, REPEATED_TEXTS), *WIDE_REPEATED_TEXTS])
+def test_a_line_of_repeated_text_is_cleaned_quickly(repeated_text: str) -> None:
     """A line of 350 KB with a repeated text is cleaned within the test's time limit."""
-    CLEANERS_BY_NAME["scrubbed line"](repeated * (TEXT_SIZE // len(repeated)))
+    CLEANERS_BY_NAME["scrubbed line"](repeated_text * (REPEATED_TEXT_CHARACTERS // len(repeated_text)))
 
 
-@pytest.mark.parametrize("way", [way for way in CLEANERS_BY_NAME if way != "scrubbed line"])
-@pytest.mark.parametrize("repeated", [*REPEATED_TEXTS[:3], *WIDE_REPEATED_TEXTS])
-def test_repeated_text_in_other_places_is_cleaned_quickly(repeated: str, way: str) -> None:
+@pytest.mark.parametrize("cleaner_name", [cleaner_name for cleaner_name in CLEANERS_BY_NAME if cleaner_name != "scrubbed line"])
+@pytest.mark.parametrize("repeated_text", [*REPEATED_TEXTS[:3], *WIDE_REPEATED_TEXTS])
+def test_repeated_text_in_other_places_is_cleaned_quickly(repeated_text: str, cleaner_name: str) -> None:
     """A repeated phrase in a text, a partial line or a JSON key is cleaned within the time limit."""
-    CLEANERS_BY_NAME[way](repeated * (TEXT_SIZE // len(repeated)))
+    CLEANERS_BY_NAME[cleaner_name](repeated_text * (REPEATED_TEXT_CHARACTERS // len(repeated_text)))
 
 
 def test_many_known_secrets_are_removed_quickly() -> None:
     """Thousands of known secrets are removed within the test's time limit."""
     secrets = {
-        f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password" for number in range(TEXT_SIZE // 50)
+        f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password" for number in range(REPEATED_TEXT_CHARACTERS // 50)
     }
     cleaner = Cleaner(literals=Literals(secrets), scanning=False)
     text = "\n".join(f"it is {secret} today" for secret in secrets)
@@ -327,6 +327,6 @@ def test_many_shortened_secrets_are_removed_quickly() -> None:
     secret = "Hx7kQ2mZp9Lr4Tw8Vb3nYc6dEs5gAu1j"
     cleaner = Cleaner(literals=Literals({secret: "password"}), scanning=False)
     assert (
-        len(cleaner.clean_text(f"{secret[:24]} ".encode() * (TEXT_SIZE // 25)).removed_secrets)
-        == TEXT_SIZE // 25
+        len(cleaner.clean_text(f"{secret[:24]} ".encode() * (REPEATED_TEXT_CHARACTERS // 25)).removed_secrets)
+        == REPEATED_TEXT_CHARACTERS // 25
     )

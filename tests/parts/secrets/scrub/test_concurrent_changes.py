@@ -33,7 +33,7 @@ from resume_hooks.parts.secrets.purge import purge_secrets
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
-from tests.parts.secrets.scrub.planting import SECRETS, places_of_secrets, write_old_file
+from tests.parts.secrets.scrub.planting import SECRETS, find_secrets_by_path, write_old_file
 
 PASSWORD = "k7Wz3-Qm9xT4"
 
@@ -55,18 +55,18 @@ def scrub_in_place(path: Path, environ: Mapping[str, str]) -> list[LocationWithS
     )
 
 
-def run_before_replacement(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
-    """Run ``work`` once, just before the session's own transcript is replaced."""
+def run_before_replacement(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+    """Run ``action`` once, just before the session's own transcript is replaced."""
     replace = replacing.write_scrubbed_file
     done: list[Location] = []
 
-    def replace_after_work(place: Location, *rest: Any) -> None:
-        if place.kind == TRANSCRIPT and place.relation == OWN_SESSION and not done:
-            done.append(place)
-            work()
-        replace(place, *rest)
+    def replace_after_action(location: Location, *arguments: Any) -> None:
+        if location.kind == TRANSCRIPT and location.relation == OWN_SESSION and not done:
+            done.append(location)
+            action()
+        replace(location, *arguments)
 
-    monkeypatch.setattr(replacing, "write_scrubbed_file", replace_after_work)
+    monkeypatch.setattr(replacing, "write_scrubbed_file", replace_after_action)
 
 
 def test_a_child_written_during_a_scrub_is_scrubbed(
@@ -83,7 +83,7 @@ def test_a_child_written_during_a_scrub_is_scrubbed(
         monkeypatch, lambda: born.append(write_child(decided, Where(environ)).file)
     )
     rows = scrub_in_place(session_with_secrets, environ)
-    assert places_of_secrets(config_home, [*SECRETS, PASSWORD]) == {}
+    assert find_secrets_by_path(config_home, [*SECRETS, PASSWORD]) == {}
     assert {row.state for row in rows} == {REMOVED_STATE}
     assert {row.location.path for row in rows if row.location.kind == TRANSCRIPT} == {
         str(session_with_secrets),
@@ -119,7 +119,7 @@ def test_a_child_planned_before_a_scrub_is_refused(
     monkeypatch.setattr(ChainRewrite, "lines", lambda _: iter(read))
     with pytest.raises(WriteFailed, match="rewritten while it was copied"):
         write_child(decided, Where(environ))
-    assert places_of_secrets(config_home) == {}
+    assert find_secrets_by_path(config_home) == {}
     assert not [
         other for other in session_with_secrets.parent.iterdir() if other != session_with_secrets
     ]
@@ -153,7 +153,7 @@ def test_a_session_archived_during_a_scrub_is_scrubbed(
     run_before_replacement(monkeypatch, start_archiving)
     rows = scrub_in_place(session_with_secrets, environ.environ)
     assert not keeper.is_alive()
-    assert places_of_secrets(config_home) == {}
+    assert find_secrets_by_path(config_home) == {}
     assert ("vault", REMOVED_STATE) in {(row.location.kind, row.state) for row in rows}
 
 
@@ -173,7 +173,7 @@ def test_a_long_running_archive_command_is_reported(
 def test_a_scrub_ends_although_new_copies_appear(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A scrub during which new copies appear again and again ends, and reports the newest copy."""
+    """If new copies appear in every round of a scrub, the scrub ends anyway, and reports the newest copy."""
     said = session_bytes(
         [user(SECRETS[0], uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})]
     )
@@ -189,5 +189,5 @@ def test_a_scrub_ends_although_new_copies_appear(
     rows = scrub_in_place(session_with_secrets, config_home.environ)
     assert looks == [purging.MAX_SEARCH_ROUNDS]
     (left,) = [row for row in rows if row.state == REMAINING_STATE]
-    assert left.reason == purging.NEW_FILE_REASON
+    assert left.reason == purging.FILE_APPEARED_MESSAGE
     assert UNCHANGED_STATE not in {row.state for row in rows}

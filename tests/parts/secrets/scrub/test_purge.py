@@ -49,10 +49,10 @@ from tests.builders import (
 )
 from tests.crashes import kill_before_each_change
 from tests.parts.secrets.scrub.planting import (
-    OTHER_ID,
+    UNRELATED_SESSION_ID,
     SECRETS,
     PlantedHome,
-    places_of_secrets,
+    find_secrets_by_path,
     plant_secrets,
     write_old_file,
 )
@@ -87,7 +87,7 @@ sessions still contain the secret.
 
 def files_with_secrets(home: ConfigHome) -> set[str]:
     """Return the paths of the files with a secret, except the files of the index."""
-    return {path for path in places_of_secrets(home) if not path.startswith(INDEX_PATH_PREFIX)}
+    return {path for path in find_secrets_by_path(home) if not path.startswith(INDEX_PATH_PREFIX)}
 
 
 @pytest.fixture
@@ -99,12 +99,12 @@ def planted_home(config_home: ConfigHome) -> PlantedHome:
 def scrub_in_place(
     home: ConfigHome,
     path: Path,
-    wanted: ScrubReach = FULL_REACH,
-    values: Mapping[str, str] | None = None,
+    reach: ScrubReach = FULL_REACH,
+    named_secrets: Mapping[str, str] | None = None,
 ) -> list[LocationWithSecrets]:
     """Scrub a session in place and return the locations of its secrets."""
     found = findings.search_all_files(
-        session_file(str(path)), home.where, reach=wanted, named_secrets=values
+        session_file(str(path)), home.where, reach=reach, named_secrets=named_secrets
     )
     return purge_secrets(found, home.where)
 
@@ -115,7 +115,7 @@ def test_no_secret_is_left_anywhere(planted_home: PlantedHome) -> None:
     The scrub's report contains no secret. A deleted session is searched even if its manifest has no
     digests.
     """
-    home, before = planted_home.home, places_of_secrets(planted_home.home)
+    home, before = planted_home.home, find_secrets_by_path(planted_home.home)
     assert len(before) > 30
     (entry,) = trash.list_deleted(home.where)
     commit.commit_manifest(
@@ -127,7 +127,7 @@ def test_no_secret_is_left_anywhere(planted_home: PlantedHome) -> None:
     assert not [secret for secret in SECRETS if secret in repr(rows)]
     index = [row.location for row in rows if "/resume-hooks/index" in row.location.path]
     assert [(place.kind, Path(place.path).name) for place in index] == [("index", "index.db")]
-    assert list(places_of_secrets(home)) == [".claude/settings.json"]
+    assert list(find_secrets_by_path(home)) == [".claude/settings.json"]
     assert [row.location.path for row in rows if row.state == EXCLUDED_STATE] == [
         str(home.config / "settings.json")
     ]
@@ -158,7 +158,7 @@ def test_hard_links_do_not_keep_a_secret(planted_home: PlantedHome) -> None:
     """
     home, top = planted_home.home, Path(held_links.links_folder(planted_home.home.where))
     lost = top / home.project().name / SESSION / "subagents" / "agent-3.jsonl"
-    assert f"{lost.relative_to(home.root)}" in places_of_secrets(home)
+    assert f"{lost.relative_to(home.root)}" in find_secrets_by_path(home)
     scrub_in_place(home, planted_home.path)
     assert not (top / home.project().name / planted_home.path.name).exists()
     assert SECRETS[0] not in lost.read_text()
@@ -224,7 +224,7 @@ def test_only_the_requested_places_are_scrubbed(planted_home: PlantedHome) -> No
     home = planted_home.home
     rows = scrub_in_place(home, planted_home.path, ScrubReach())
     left = files_with_secrets(home)
-    other = f".claude/projects/-home-user-proj/{OTHER_ID}.jsonl"
+    other = f".claude/projects/-home-user-proj/{UNRELATED_SESSION_ID}.jsonl"
     assert left == {
         ".claude/settings.json",
         ".claude/history.jsonl",
@@ -280,10 +280,10 @@ def test_a_failed_file_does_not_stop_the_scrub_of_others(
     """
     broken, replace = str(planted_home.children[1]), os.replace
 
-    def refuse_replacement(source: str, target: str, **named: int) -> None:
+    def refuse_replacement(source: str, target: str, **options: int) -> None:
         if target == broken:
             raise OSError(28, "No space left on device")
-        replace(source, target, **named)
+        replace(source, target, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", refuse_replacement)
@@ -292,7 +292,7 @@ def test_a_failed_file_does_not_stop_the_scrub_of_others(
     assert left.location.path == broken
     assert "No space left" in left.reason
     scrub_in_place(planted_home.home, planted_home.path)
-    assert list(places_of_secrets(planted_home.home)) == [".claude/settings.json"]
+    assert list(find_secrets_by_path(planted_home.home)) == [".claude/settings.json"]
 
 
 def test_a_named_secret_is_removed_in_all_its_forms(config_home: ConfigHome) -> None:
@@ -346,7 +346,7 @@ def test_a_session_only_in_the_vault_is_scrubbed(config_home: ConfigHome) -> Non
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()
     assert [row.location.kind for row in found.locations_to_change] == ["unpacked", "vault"]
     purge_secrets(found, config_home.where)
-    assert places_of_secrets(config_home) == {}
+    assert find_secrets_by_path(config_home) == {}
     assert not verify_archived(next(iter(manifest.list_archived(config_home.where))))
 
 
@@ -366,7 +366,7 @@ def test_a_secret_in_a_tool_name_and_in_a_key_is_removed(config_home: ConfigHome
     records = [user("hello", uuid="a", parent=None), assistant([call], uuid="b", parent="a")]
     path = write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(records))
     rows = scrub_in_place(config_home, path)
-    assert not places_of_secrets(config_home)
+    assert not find_secrets_by_path(config_home)
     assert not [row for row in rows if row.state == REMAINING_STATE]
     assert b'"mcp__secret_removed"' in path.read_bytes() or b'"secret_removed"' in path.read_bytes()
     assert not findings.search_all_files(
@@ -464,17 +464,17 @@ def test_a_scrub_killed_at_any_step_can_be_repeated(config_home: ConfigHome) -> 
     model = config_home.root.with_name("model")
     config_home.root.rename(model)
 
-    def prepare() -> Callable[[], object]:
+    def prepare_scrub() -> Callable[[], object]:
         shutil.rmtree(config_home.root, ignore_errors=True)
         shutil.copytree(model, config_home.root, symlinks=True)
         return lambda: scrub_planted_session(config_home)
 
-    prepare()
+    prepare_scrub()
     before = bytes_of_client_files(config_home)
     assert scrub_planted_session(config_home) == []
     after, tries = bytes_of_client_files(config_home), 0
     for _ in kill_before_each_change(
-        prepare, every=1 if os.environ.get("RUN_ALL") == "1" else SAMPLE_INTERVAL
+        prepare_scrub, every=1 if os.environ.get("RUN_ALL") == "1" else SAMPLE_INTERVAL
     ):
         there = bytes_of_client_files(config_home)
         whole = {
@@ -485,7 +485,7 @@ def test_a_scrub_killed_at_any_step_can_be_repeated(config_home: ConfigHome) -> 
         assert [path for path, both in whole.items() if there[path] not in both] == []
         assert scrub_planted_session(config_home) == []
         assert [
-            path for path in places_of_secrets(config_home) if not path.endswith("settings.json")
+            path for path in find_secrets_by_path(config_home) if not path.endswith("settings.json")
         ] == []
         assert bytes_of_client_files(config_home) == after, (
             "a run that ends another one's work comes to the same files"
@@ -529,19 +529,19 @@ def test_a_vault_file_without_a_manifest_is_deleted(
     """A file in the vault without a manifest is deleted, because no program could find it."""
     os.unlink(os.path.join(archive_folder(ARCHIVED_SESSION_ID, config_home.where), "manifest.json"))
     assert scrub_one_session(config_home, session_with_secret) == []
-    assert places_of_secrets(config_home) == {}
+    assert find_secrets_by_path(config_home) == {}
 
 
-@pytest.mark.parametrize("note", UNREADABLE_MANIFESTS)
+@pytest.mark.parametrize("manifest_content", UNREADABLE_MANIFESTS)
 def test_files_with_an_unreadable_manifest_stay(
-    config_home: ConfigHome, session_with_secret: Path, note: bytes
+    config_home: ConfigHome, session_with_secret: Path, manifest_content: bytes
 ) -> None:
-    """Files in the vault whose manifest is damaged or newer stay unchanged.
+    """Files in the vault stay unchanged if their manifest is damaged or has a newer version.
 
-    The scrub and an audit report them.
+    The scrub and an audit report these files.
     """
     folder = archive_folder(ARCHIVED_SESSION_ID, config_home.where)
-    Path(folder, "manifest.json").write_bytes(note)
+    Path(folder, "manifest.json").write_bytes(manifest_content)
     (left,) = scrub_one_session(config_home, session_with_secret)
     assert (left.location.kind, left.location.path, "could not be read" in left.reason) == (
         "vault",
@@ -589,14 +589,14 @@ def test_deleted_files_with_a_newer_manifest_are_only_reported(
     assert note.parent.name in left[0].location.path
 
 
-@pytest.mark.parametrize("below", ["subagents", "tool-results", "."])
+@pytest.mark.parametrize("subfolder", ["subagents", "tool-results", "."])
 def test_an_unreadable_folder_is_reported(
-    config_home: ConfigHome, session_with_secret: Path, monkeypatch: pytest.MonkeyPatch, below: str
+    config_home: ConfigHome, session_with_secret: Path, monkeypatch: pytest.MonkeyPatch, subfolder: str
 ) -> None:
     """A folder that cannot be listed is reported by a scrub and by an audit."""
-    closed = os.path.normpath(session_with_secret.with_suffix("") / below)
+    closed = os.path.normpath(session_with_secret.with_suffix("") / subfolder)
     write_old_file(Path(closed) / "a.txt", SECRETS[0].encode())
-    deny_listing(monkeypatch, closed)
+    deny_listing_of_folder(monkeypatch, closed)
     assert [row.location.path for row in scrub_one_session(config_home, session_with_secret)] == [
         closed
     ]
@@ -616,16 +616,16 @@ def test_a_project_folder_behind_a_link_is_reported(
     assert left.location.path == str(linked)
 
 
-def test_an_unreadable_place_that_was_not_requested_is_not_a_failure(
+def test_an_unreadable_folder_outside_the_scrub_is_not_a_failure(
     config_home: ConfigHome, session_with_secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a folder that was not requested cannot be listed, the scrub does not fail.
+    """If a folder that is not to be scrubbed cannot be listed, the scrub does not fail.
 
     The scrub reports that the folder was not changed.
     """
     closed = config_home.config / "todos"
     closed.mkdir()
-    deny_listing(monkeypatch, str(closed))
+    deny_listing_of_folder(monkeypatch, str(closed))
     assert scrub_one_session(config_home, session_with_secret) == []
     found = findings.search_all_files(session_file(str(session_with_secret)), config_home.where)
     assert [
@@ -633,13 +633,13 @@ def test_an_unreadable_place_that_was_not_requested_is_not_a_failure(
     ] == [EXCLUDED_STATE]
 
 
-def deny_listing(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
+def deny_listing_of_folder(monkeypatch: pytest.MonkeyPatch, denied_folder: str) -> None:
     """Make the listing of a folder fail, as it does for a user without permission."""
     scandir = os.scandir
 
     def refuse_listing(folder: Any = ".") -> Any:
-        if not isinstance(folder, int) and os.fspath(folder) == closed:
-            raise PermissionError(13, "Permission denied", closed)
+        if not isinstance(folder, int) and os.fspath(folder) == denied_folder:
+            raise PermissionError(13, "Permission denied", denied_folder)
         return scandir(folder)
 
     monkeypatch.setattr(os, "scandir", refuse_listing)

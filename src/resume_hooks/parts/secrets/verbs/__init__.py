@@ -33,11 +33,11 @@ class ScrubOptions(ChildOptions, function="resume_hooks.parts.secrets.verbs.scru
 
     listed: bool = flag("--list", help="List the secrets and write nothing.")
     all_sessions: bool = flag(
-        "--all", help="With --list: every session of every project, and our state folder."
+        "--all", help="With --list: every session of every project, and the state folder."
     )
     project: bool = flag(help="With --list: every session of this project.")
     since: str | None = option(
-        metavar="WHEN", help=f"With --list: only newer secrets. {clock.TIME_EXAMPLES}"
+        metavar="WHEN", help=f"With --list: only secrets since this time. {clock.TIME_EXAMPLES}"
     )
     in_place: bool = flag(
         help="Remove the secrets from the session, all its copies, and its children."
@@ -46,7 +46,7 @@ class ScrubOptions(ChildOptions, function="resume_hooks.parts.secrets.verbs.scru
         multiple=True, metavar="KIND", help="Only secrets of this kind, as named by --list."
     )
     secret_stdin: bool = flag(
-        help="Also remove the secrets on stdin, one per line. Asks on a terminal."
+        help="Also remove the secrets on stdin, one per line. On a terminal, ask for one secret."
     )
     lineage: bool = flag(help="With --in-place: also the session's ancestors.")
     everywhere: bool = flag(help="With --in-place: also any other session with these secrets.")

@@ -45,18 +45,18 @@ from resume_hooks.transcripts.head_tail import HeadTail
 # Maximum number of secrets in the text output. ``--json`` lists all secrets.
 MAX_LISTED_SECRETS = 200
 MAX_LISTED_LOCATIONS = 40  # The maximum number of files to list for each state.
-_STATE_HEADINGS = {
+_HEADINGS_BY_STATE = {
     UNCHANGED_STATE: "Found in:",
     REMOVED_STATE: "Removed from:",
     REMAINING_STATE: "Not removed, or perhaps not removed, from:",
     EXCLUDED_STATE: "Also found, but not changed:",
 }
-_PARENT_NOTE = "The session itself still contains the secrets: only the child was written."
+_UNCHANGED_PARENT_NOTE = "The session itself still contains the secrets: only the child was written."
 _FOLDER_NAME_NOTE = (
     "The name of the project's folder contains a secret, which stays in every record, because Claude "
     "Code finds a session by its folder. Rename the folder."
 )
-_OTHER_AGENT_REFUSAL = (
+_OTHER_AGENT_MESSAGE = (
     "Another agent's session is not rewritten, because its forks and rewinds refer to places in "
     "its file"
 )
@@ -86,8 +86,8 @@ def scrub_session(options: ScrubOptions) -> ExitCode:
     session = options.locate_whole_session()
     if options.in_place and session.agent != CLAUDE_NAME:
         raise UsageError(
-            _OTHER_AGENT_REFUSAL,
-            "Leave --in-place out: the child has no secrets. Then delete the session in its own client.",
+            _OTHER_AGENT_MESSAGE,
+            "Leave out --in-place: the child has no secrets. Then delete the session in its own client.",
         )
     if options.in_place and not options.dry_run:
         remove_scrub_leftovers(options.where)
@@ -122,7 +122,7 @@ def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> Exi
             command_words.extend(("--kind", kind))
         command_words += ["--secret-stdin"] if options.secret_stdin else []
         warnings.append(
-            _PARENT_NOTE
+            _UNCHANGED_PARENT_NOTE
             + ("" if is_foreign else f" To remove them: {shell_command(shlex.join(command_words))}")
         )
     if scrub_findings.scanning_cleaner.has_secret_in_folder_name(
@@ -155,7 +155,7 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> Exi
     for row in scrub_findings.locations_with_secrets:
         if row.state == REMOVED_STATE:
             rewritten_ids.append(row.location.session_id)
-    notes = _collect_part_notes(rewritten_ids, options.where) if is_done else []
+    notes = _collect_notes_of_other_parts(rewritten_ids, options.where) if is_done else []
     _print_findings(scrub_findings, options, None, notes, is_done=is_done)
     was_tried = not options.dry_run and (is_done or not scrub_findings.locations_to_change)
     return int(
@@ -164,7 +164,7 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> Exi
     )
 
 
-def _collect_part_notes(rewritten_ids: list[str], where: Where) -> list[str]:
+def _collect_notes_of_other_parts(rewritten_ids: list[str], where: Where) -> list[str]:
     """Return the notes of other parts about the rewritten sessions, for example from the team part."""
     notes = []
     for notes_after_scrub in seam.find_answers(questions.notes_after_scrub):
@@ -211,7 +211,7 @@ def _format_findings(scrub_findings: ScrubFindings) -> str:
     if scrub_findings.open_reason:
         facts.append(("open", scrub_findings.open_reason))
     parts = [facts_table(facts)]
-    for state, heading in _STATE_HEADINGS.items():
+    for state, heading in _HEADINGS_BY_STATE.items():
         rows = []
         for row in scrub_findings.locations_with_secrets:
             if row.state == state and (row.counts_by_kind or row.reason or state == REMOVED_STATE):
@@ -278,7 +278,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
             "Without --in-place, only a child is written.",
         )
     if options.in_place and (options.output_dir is not None or options.start):
-        raise UsageError("--in-place makes no child", "Leave --output-dir and --start out.")
+        raise UsageError("--in-place makes no child", "Leave out --output-dir and --start.")
     if options.in_place:
         options.must_ask("A scrub in place")
 
