@@ -437,7 +437,7 @@ def test_a_rewind_continues_at_the_mark(where: Where) -> None:
         assert sent[: len(stays)] == stays
         assert [one["role"] for one in sent[len(stays) :]] == ["user", "assistant"]
         assert "it was slower" in sent[-2]["content"][0]["text"]
-        assert bool(decided.loss_reason) is not bool(stays)
+        assert bool(decided.missing_mark_reason) is not bool(stays)
 
 
 @pytest.mark.part("marks")
@@ -480,7 +480,7 @@ def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, fork_ma
     assert mark.left_parent_id == THREAD_ID
     decided = plan_back.plan_back(session, mark, "", where)
     sent = items_on_resume(write_child(decided.child, where).file)
-    assert (sent[: len(kept)], decided.loss_reason) == (kept, "")
+    assert (sent[: len(kept)], decided.missing_mark_reason) == (kept, "")
     told = sent[len(kept)]["content"][0]["text"]
     assert "- pytest -q (:" in told
     assert "ASSISTANT :6\n  We decided to use the lexer." in told

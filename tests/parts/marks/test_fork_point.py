@@ -173,7 +173,7 @@ def test_back_returns_a_fork_to_its_parent(
     told, card = live_message_texts(made["file"])[rows:]
     number = fork.read_bytes().count(b"\n") - 6
     reference = f"{fork.stem[:8]}"
-    assert f"where a fork, the parent session, left {SESSION}" in told
+    assert f"when the parent session, a fork, left {SESSION}" in told
     assert f":N is record {reference}:N" in told
     assert f"- lexer.py (:{number + 3})" in told
     assert f"- pytest -q (edited since: lexer.py, :{number + 1})" in told
@@ -273,14 +273,14 @@ def test_back_in_a_compacted_fork_returns_to_the_parent(parent: Path, document: 
     assert "- pytest -q" in live_message_texts(found["data"]["file"])[-2]
 
 
-@pytest.mark.parametrize("gone", ["archived", "deleted"])
+@pytest.mark.parametrize("parent_state", ["archived", "deleted"])
 def test_back_in_a_fork_needs_no_parent(
-    parent: Path, document: Document, config_home: ConfigHome, gone: str
+    parent: Path, document: Document, config_home: ConfigHome, parent_state: str
 ) -> None:
     """``back`` works in a fork whose parent is archived or deleted, because it needs only the fork."""
     fork, rows = fork_session_file(document, SESSION), live_message_texts(parent)
     continue_session(fork)
-    if gone == "archived":
+    if parent_state == "archived":
         archive_and_remove(parent, config_home.environ)
     else:
         parent.unlink()
@@ -314,7 +314,7 @@ def test_back_without_new_messages_is_refused(parent: Path, document: Document) 
         "<command-name>/lineage</command-name>",
         "<local-command-stdout>a card</local-command-stdout>",
     )
-    with fork.open("ab") as stream:  # Only a command's output follows here.
+    with fork.open("ab") as stream:  # The fork's only new records are a command's output.
         for number, text in enumerate(shown):
             row = user(
                 text,
@@ -380,7 +380,7 @@ def test_a_killed_rewind_of_a_fork_leaves_a_complete_child_or_none(config_home: 
             if path.is_file()
         }
 
-    def prepare() -> Callable[[], object]:
+    def prepare_rewind() -> Callable[[], object]:
         shutil.rmtree(config_home.root, ignore_errors=True)
         write_session(config_home.project(), SESSION, conversation(2))
         marked = [
@@ -394,7 +394,7 @@ def test_a_killed_rewind_of_a_fork_leaves_a_complete_child_or_none(config_home: 
         return lambda: run_command_line(config_home, "back", session_id(7))
 
     counts = []
-    for _ in kill_before_each_change(prepare, every=3):
+    for _ in kill_before_each_change(prepare_rewind, every=3):
         now = session_files()
         assert now.items() >= before.items()
         counts.append(

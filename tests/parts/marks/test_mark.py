@@ -131,19 +131,19 @@ def test_a_mark_can_follow_a_client_command(tmp_path: Path) -> None:
     "records", [[custom_title("x")], [system("informational", uuid="s")], COMMAND_RECORDS]
 )
 def test_an_empty_session_cannot_be_marked(tmp_path: Path, records: list[Record]) -> None:
-    """A session without messages raises ``NothingToMark``."""
+    """``NothingToMark`` is raised for a session without messages."""
     with pytest.raises(NothingToMark, match="no conversation yet"):
         place_mark(tmp_path, records)
 
 
 def test_an_open_call_in_the_first_record_cannot_be_marked(tmp_path: Path) -> None:
-    """A session that consists of one open call raises ``NothingToMark``."""
+    """``NothingToMark`` is raised for a session that consists of one open call."""
     with pytest.raises(NothingToMark):
         place_mark(tmp_path, [tool_use("c", uuid="t", parent=None)])
 
 
 def test_a_sub_agent_cannot_be_marked(tmp_path: Path) -> None:
-    """A sub-agent, recognized by its records or its file name, raises ``MarkInSubagent``."""
+    """``MarkInSubagent`` is raised for a sub-agent, which is recognized by its records or by its file name."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
     with pytest.raises(MarkInSubagent, match=r"^A sub-agent has no marks$"):
         place_mark(tmp_path, records)

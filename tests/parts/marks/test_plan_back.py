@@ -55,24 +55,24 @@ MAX_TRANSCRIPT_BYTES = 3_000_000
 """Maximum size in bytes of the real sessions that are tested. Larger ones are for the benchmark."""
 
 
-def mark(uuid: str, goal: str = "try the other parser", record: int = 0) -> Mark:
+def make_mark(uuid: str, goal: str = "try the other parser", record: int = 0) -> Mark:
     """Return a mark at a record of the session."""
     return Mark(SESSION, uuid, record, goal, START_TIME)
 
 
 def plan_rewind(
-    home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower"
+    home: ConfigHome, lines: list[Record], record_id: str, report: str = "it was slower"
 ) -> BackPlan:
     """Write a session with these records and return the plan of a rewind."""
     path = write_session(home.project(), SESSION, lines)
-    return plan_back.plan_back(locate.session_file(path), mark(at), report, Where())
+    return plan_back.plan_back(locate.session_file(path), make_mark(record_id), report, Where())
 
 
 def write_rewind(
-    home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower"
+    home: ConfigHome, lines: list[Record], record_id: str, report: str = "it was slower"
 ) -> Receipt:
     """Write a session with these records, rewind it, and return the receipt."""
-    return write_child(plan_rewind(home, lines, at, report).child, Where())
+    return write_child(plan_rewind(home, lines, record_id, report).child, Where())
 
 
 def live_records(receipt: Receipt) -> list[Record]:
@@ -131,7 +131,7 @@ def test_the_child_ends_at_the_mark_with_a_report(config_home: ConfigHome) -> No
 
 
 def test_records_before_the_mark_change_only_their_session_id(config_home: ConfigHome) -> None:
-    """In the records before the mark, only the session id changes, and the token counts stay."""
+    """In the records before the mark, only the session id changes. Their token counts are kept."""
     made = write_rewind(config_home, explored_records(), "r3")
     parent, child = (Path(path).read_bytes().split(b"\n") for path in (made.parent_file, made.file))
     assert child[1:5] == [
@@ -140,15 +140,15 @@ def test_records_before_the_mark_change_only_their_session_id(config_home: Confi
     assert b'"cache_read_input_tokens":1285' in child[4]
 
 
-def test_the_first_line_has_times_and_size(config_home: ConfigHome) -> None:
-    """The first line of the child has the times of mark and rewind, and the child's size."""
+def test_the_childs_first_line_has_times_and_size(config_home: ConfigHome) -> None:
+    """The first line of the child contains the times of the mark and of the rewind, and the child's size."""
     made = write_rewind(config_home, explored_records(), "r3")
     first = orjson.loads(Path(made.file).read_bytes().split(b"\n", 1)[0])["continue_metadata"]
     assert (first["startedAt"], first["rewoundAt"]) == (START_TIME, first["continued_at"])
     assert first["context_tokens"] == made.tokens_after
 
 
-def test_the_size_is_the_count_at_the_mark_plus_the_report(config_home: ConfigHome) -> None:
+def test_the_childs_size_is_the_token_count_at_the_mark_plus_the_report(config_home: ConfigHome) -> None:
     """The child's size is the client's token count at the mark plus the tokens of the report."""
     made = write_rewind(config_home, explored_records(), "r3")
     assert made.tokens_before == 9_000
@@ -168,7 +168,7 @@ def test_an_older_lineage_block_stays_unchanged(config_home: ConfigHome) -> None
     assert rows[4]["message"]["content"].count(LINEAGE_START_MARKER) == 1
 
 
-def test_a_rewind_without_later_messages_has_the_report(config_home: ConfigHome) -> None:
+def test_a_rewind_to_the_last_message_says_that_nothing_followed(config_home: ConfigHome) -> None:
     """A rewind to the last message omits no record, and its card says that nothing followed the mark."""
     decided = plan_rewind(config_home, conversation(2), "r3")
     assert decided.omitted_records is None
@@ -232,7 +232,7 @@ RECORDS_WITH_OPEN_CALL = [
 
 
 @pytest.mark.parametrize(
-    ("lines", "kept", "said"),
+    ("lines", "kept_ids", "warning"),
     [
         (
             COMPACTED_RECORDS,
@@ -253,7 +253,7 @@ RECORDS_WITH_OPEN_CALL = [
     ids=["compacted", "branch", "open"],
 )
 def test_a_rewind_to_another_branch_is_explained(
-    config_home: ConfigHome, lines: list[Record], kept: list[str], said: str
+    config_home: ConfigHome, lines: list[Record], kept_ids: list[str], warning: str
 ) -> None:
     """A rewind to a mark before a compaction or on another branch keeps the turns before the mark.
 
@@ -262,8 +262,8 @@ def test_a_rewind_to_another_branch_is_explained(
     made = write_rewind(config_home, lines, "m")
     assert [
         row["uuid"] for row in live_records(made) if row["uuid"] in {"r0", "r1", "m", "n", "z"}
-    ] == kept
-    assert said in made.warnings[0]
+    ] == kept_ids
+    assert warning in made.warnings[0]
     assert "it was slower" in str(live_records(made)[-2]["message"]["content"])
 
 
@@ -291,10 +291,10 @@ def test_a_rewind_to_a_lost_mark_has_only_the_report(config_home: ConfigHome) ->
     assert (first["continuation_type"], first["startedAt"]) == ("back", START_TIME)
 
 
-def test_a_rewind_clears_counts_from_before_a_compaction(config_home: ConfigHome) -> None:
+def test_a_rewind_clears_token_counts_from_before_a_compaction(config_home: ConfigHome) -> None:
     """In messages that a compaction kept, the token counts become zero.
 
-    With the old counts an old client would compact immediately.
+    With the old counts, an old client would compact immediately.
     """
     lines = [
         *conversation(1),
@@ -341,7 +341,7 @@ def test_hostile_reports_and_goals_are_harmless(config_home: ConfigHome, text: s
     """A hostile report or goal neither breaks the lineage block nor adds fields to the records."""
     path = write_session(config_home.project(), SESSION, explored_records())
     made = write_child(
-        plan_back.plan_back(locate.session_file(path), mark("r3", text), text, Where()).child,
+        plan_back.plan_back(locate.session_file(path), make_mark("r3", text), text, Where()).child,
         Where(),
     )
     told, card = live_records(made)[-2:]
@@ -356,16 +356,16 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
     The plan names the first omitted prompt that has a snapshot.
     """
 
-    def snapshot(message: str) -> dict[str, Any]:
-        inner = {"messageId": message, "trackedFileBackups": {}, "timestamp": START_TIME}
+    def make_snapshot(message_id: str) -> dict[str, Any]:
+        inner = {"messageId": message_id, "trackedFileBackups": {}, "timestamp": START_TIME}
         return {
             "type": "file-history-snapshot",
-            "messageId": message,
+            "messageId": message_id,
             "snapshot": inner,
             "isSnapshotUpdate": False,
         }
 
-    decided = plan_rewind(config_home, [*explored_records(), snapshot("r0"), snapshot("p")], "r3")
+    decided = plan_rewind(config_home, [*explored_records(), make_snapshot("r0"), make_snapshot("p")], "r3")
     assert decided.omitted_records is not None
     assert decided.omitted_records.prompt_id == "p"
     content = Path(write_child(decided.child, Where()).file).read_text()
@@ -400,12 +400,12 @@ def test_rewinds_of_real_sessions_pass_all_checks(
         return
     chance = random.Random(real_session.name)
     for place in {spoken[0], spoken[-1], *(chance.choice(spoken) for _ in range(2))}:
-        decided = plan_back.plan_back(session, mark(row.nodes[place - 1].uuid), "REPORT", Where())
+        decided = plan_back.plan_back(session, make_mark(row.nodes[place - 1].uuid), "REPORT", Where())
         made = write_child(decided.child, Where())
         assert made.written
         kept = row.nodes[: find_largest_valid_count(row, place)]
         if any(node.is_message for node in kept):
-            assert decided.loss_reason == ""
+            assert decided.missing_mark_reason == ""
             begins = next(node for node in kept if node.is_message).kind == "user"
             own = {node.uuid for node in scan_transcript(made.file).chain} - {
                 node.uuid for node in kept
@@ -417,7 +417,7 @@ def test_rewinds_of_real_sessions_pass_all_checks(
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
-def test_a_rewind_of_an_archived_session_goes_to_its_folder(config_home: ConfigHome) -> None:
+def test_a_rewind_of_an_archived_session_is_written_to_its_project_folder(config_home: ConfigHome) -> None:
     """A rewind of an archived session writes its child to the session's original project folder."""
     path = write_session(
         config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9

@@ -63,22 +63,22 @@ def continue_session(parent: Path, uuid: str = "x") -> None:
         )
 
 
-@pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
-def test_back_returns_to_the_mark(type_prompt: TypePrompt, parent: Path, sign: str) -> None:
+@pytest.mark.parametrize("trigger_sign", [">", "/resume-hooks:"])
+def test_back_returns_to_the_mark(type_prompt: TypePrompt, parent: Path, trigger_sign: str) -> None:
     """``>back`` makes a child at the mark, and its card shows the sizes, the report and the next command.
 
     The parent is unchanged, and the mark is deleted.
     """
-    text = type_prompt(f"{sign}mark try the other parser")
+    text = type_prompt(f"{trigger_sign}mark try the other parser")
     assert text.startswith("mark set")
     assert "goal: try the other parser" in text
     assert "after record 11111111:3" in text
-    assert f"   {sign}back what you found out\n" in text
-    assert text.endswith("Set. Text in box? Ctrl+C once." if sign == ">" else "\nGo on.")
+    assert f"   {trigger_sign}back what you found out\n" in text
+    assert text.endswith("Set. Text in box? Ctrl+C once." if trigger_sign == ">" else "\nGo on.")
     assert list_children(parent) == []
     continue_session(parent)
     raw = parent.read_bytes()
-    text = type_prompt(f"{sign}back it was slower\nso we stay")
+    text = type_prompt(f"{trigger_sign}back it was slower\nso we stay")
     (child,) = list_children(parent)
     assert text.startswith("back · ")
     for part in (
@@ -93,7 +93,7 @@ def test_back_returns_to_the_mark(type_prompt: TypePrompt, parent: Path, sign: s
         f"claude --resume {child.stem}",
     ):
         assert part in text
-    assert ("Ctrl+C once" in text.split("\n")[-1]) is (sign == ">")
+    assert ("Ctrl+C once" in text.split("\n")[-1]) is (trigger_sign == ">")
     assert parent.read_bytes() == raw
     assert "EXPLORE" not in child.read_text()
     assert state.find_mark(SESSION) is None
@@ -168,16 +168,16 @@ def test_a_second_mark_without_a_goal_needs_a_confirmation(
     assert type_prompt("/resume-hooks:mark").endswith("\nReplace: /resume-hooks:mark yes")
 
 
-@pytest.mark.parametrize("age", [confirmations.QUESTION_LIFETIME_SECONDS + 1, -60])
+@pytest.mark.parametrize("age_seconds", [confirmations.QUESTION_LIFETIME_SECONDS + 1, -60])
 def test_a_late_confirmation_replaces_no_mark(
-    type_prompt: TypePrompt, parent: Path, age: float
+    type_prompt: TypePrompt, parent: Path, age_seconds: float
 ) -> None:
     """``>mark yes`` more than ten minutes after the question keeps the mark."""
     type_prompt(">mark old")
     type_prompt(">mark new")
     question = confirmations.find_question(SESSION, QUESTION_KIND)
     assert question is not None
-    confirmations.store_question(question._replace(asked=time.time() - age))
+    confirmations.store_question(question._replace(asked=time.time() - age_seconds))
     text = type_prompt(">mark yes")
     assert "older than 10 minutes" in text
     assert "goal: old" in text
@@ -203,10 +203,10 @@ def test_a_confirmation_without_a_question_sets_no_mark(
     assert confirmations.find_question(SESSION) is not None, "the question of a trim is still open"
 
 
-def test_the_old_trigger_name_still_works(
+def test_the_old_trigger_names_still_work(
     type_prompt: TypePrompt, parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The triggers' names of version 0.2.0, ``>checkpoint`` and ``>rewind``, still work.
+    """The trigger names of version 0.2.0, ``>checkpoint`` and ``>rewind``, still work.
 
     ``RESUME_HOOKS_TRIGGERS_OFF`` accepts these names, too.
     """
@@ -292,7 +292,7 @@ def test_a_mark_during_a_turn_is_placed_at_the_last_complete_step(
     assert found.uuid == "r3"
 
 
-def test_back_to_a_lost_mark_warns(type_prompt: TypePrompt, parent: Path) -> None:
+def test_back_to_a_lost_mark_writes_only_the_report_and_warns(type_prompt: TypePrompt, parent: Path) -> None:
     """``>back`` to a mark whose record is gone makes a child with the report alone and warns."""
     type_prompt(">mark x")
     write_session(parent.parent, SESSION, conversation(2, prefix="q"))
@@ -361,7 +361,7 @@ INVALID_MARK_FILES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", INVALID_MARK_FILES)
-def test_an_invalid_file_is_not_a_mark(config_home: ConfigHome, name: str) -> None:
+def test_a_note_with_invalid_fields_is_not_read_as_a_mark(config_home: ConfigHome, name: str) -> None:
     """A note with invalid fields is not read as a mark."""
     mark = Mark(SESSION, "r3", 3, "x", "2026-01-31T09:31:00.000Z")
     state.save_mark(mark)

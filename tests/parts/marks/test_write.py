@@ -37,5 +37,5 @@ def kind_and_planner() -> tuple[str, Planner]:
 
 @pytest.fixture
 def writable_kind_and_planner(kind_and_planner: tuple[str, Planner]) -> tuple[str, Planner]:
-    """Return ``kind_and_planner`` under the name that the tests of writing a child use."""
+    """Return ``kind_and_planner`` as the fixture that the imported tests of writing a child use."""
     return kind_and_planner

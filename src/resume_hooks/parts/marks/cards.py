@@ -43,7 +43,7 @@ def format_set_card(
         action = "replaced"
     else:
         action = "set"
-    mark_lines = list(_format_mark(placed_mark.mark))
+    mark_lines = list(_format_mark_lines(placed_mark.mark))
     if placed_mark.is_step_unfinished and not is_already_set:
         mark_lines.append("the answer is not finished: the mark is after the last complete step")
     # Ctrl+C clears the input box. However, while the model is working, Ctrl+C ends the turn.
@@ -89,7 +89,7 @@ def format_question_card(active_mark: Mark, goal: str, storage_error: str, trigg
     lines = [
         f"mark not set · another is active, set {format_mark_age(active_mark)}",
         "",
-        *(f"  {line}" for line in (*_format_mark(active_mark, with_possessive=True), *goal_lines)),
+        *(f"  {line}" for line in (*_format_mark_lines(active_mark, with_possessive=True), *goal_lines)),
         "",
         *(f"  {line}" for line in replace_lines),
         f"  back to that one          {trigger.name_of_verb('back')} what you found out",
@@ -114,7 +114,7 @@ def format_cancelled_card(active_mark: Mark | None, trigger: Trigger, *, had_que
     return "\n".join(
         [
             f"mark {action}, set {format_mark_age(active_mark)}",
-            *(f"  {line}" for line in _format_mark(active_mark)),
+            *(f"  {line}" for line in _format_mark_lines(active_mark)),
         ]
     )
 
@@ -135,7 +135,7 @@ def format_no_question_card(active_mark: Mark | None, trigger: Trigger, *, is_ex
         f"  {line}"
         for line in (
             f"a mark is active, set {format_mark_age(active_mark)}:",
-            *_format_mark(active_mark),
+            *_format_mark_lines(active_mark),
         )
     )
     return refusal_card(words, mark_text, last_line=f"Replace: {commands}")
@@ -152,7 +152,7 @@ def format_child_lines(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]
     place_text = f"back to the mark, set {format_mark_age(mark)}{goal}"
     if mark.left_parent_id:
         place_text = f"back to where this fork left {mark.left_parent_id}; its findings are there"
-    elif back_plan.loss_reason:
+    elif back_plan.missing_mark_reason:
         place_text = f"the report alone: not {place_text}"
     facts = [place_text]
     if back_plan.report:
@@ -187,8 +187,8 @@ def format_existing_child_lines(trigger: Trigger) -> tuple[str, ...]:
     """Return lines for a repeated ``>back``: the mark was used up, and a new report was not used.
 
     The second line appears only after a slash command, because the client removes a slash command
-    from the input box. A command with ``>`` stays there, so its report may be the old one, sent
-    again by an accidental Enter.
+    from the input box. A command with ``>`` stays in the input box, so its report may be the old
+    one, sent again by an accidental Enter.
     """
     facts = [f"{NO_MARK_MESSAGE} The last {trigger.name_of_verb('back')} used it."]
     if trigger.is_slash and trigger.text:
@@ -218,7 +218,7 @@ def format_mark_age(mark: Mark) -> str:
     return "just now"
 
 
-def _format_mark(mark: Mark, *, with_possessive: bool = False) -> Sequence[str]:
+def _format_mark_lines(mark: Mark, *, with_possessive: bool = False) -> Sequence[str]:
     if mark.goal:
         goal = f"{'its ' * with_possessive}goal: {collapse_line(plain_text(mark.goal), MAX_TITLE_COLUMNS * 2)}"
     else:

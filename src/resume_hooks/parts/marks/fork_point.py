@@ -97,7 +97,7 @@ def list_parent_remarks(session: SessionFile, fork_time: str, where: Where) -> l
     )
     return [
         (
-            "The parent was continued after this fork left it; the new session does not contain that. "
+            "The parent was continued after this fork left it; the new session does not contain the later turns. "
             f"To continue there: {commands}"
         )
     ]

@@ -1,4 +1,4 @@
-"""The JSON schemas of mark and back."""
+"""The JSON schemas of ``mark`` and ``back``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MarkRow(StrictModel):
     uuid: str = mark_field(lambda mark: mark.uuid, "the last record before the mark")
     reference: str = mark_field(
         lambda mark: f"{mark.session_id}:{mark.record}",
-        "the reference of this record: session and line, counted from 0",
+        "a reference to this record: <session id>:<0-based line>",
     )
     goal: str = mark_field(lambda mark: mark.goal)
     started_at: str = mark_field(lambda mark: mark.started_at)
@@ -50,7 +50,7 @@ class BackFacts(StrictModel):
         lambda to: to.mark.left_parent_id or None, "for a fork: the parent session that it left"
     )
     resolved: bool = back_field(
-        lambda to: not to.loss_reason,
+        lambda to: not to.missing_mark_reason,
         "false: the mark was not found, so the child has only the report",
     )
     report_characters: int = back_field(lambda to: len(to.report))

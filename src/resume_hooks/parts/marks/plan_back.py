@@ -86,14 +86,14 @@ class OmittedRecords(NamedTuple):
 class OpeningData(NamedTuple):
     """The data for the opening of the child.
 
-    ``loss_reason`` says why the mark cannot be found. It is ``""`` if the mark was found.
+    ``missing_mark_reason`` says why the mark cannot be found. It is ``""`` if the mark was found.
     ``report`` and ``fork_digest`` may be ``""``.
     """
 
     mark: Mark
     report: str
     omitted_records: OmittedRecords | None
-    loss_reason: str
+    missing_mark_reason: str
     fork_digest: str
 
 
@@ -102,28 +102,28 @@ def format_opening_for_model(child: Draft, data: OpeningData) -> str:
 
     It contains the lineage, the position of the mark, the findings of a fork, and the report.
     """
-    mark, omitted_records, loss_reason = data.mark, data.omitted_records, data.loss_reason
+    mark, omitted_records, missing_mark_reason = data.mark, data.omitted_records, data.missing_mark_reason
     mark_time = format_minute(mark.started_at)
     place_text = f"at a mark that the user set, {mark_time}"
     if mark.left_parent_id:
         place_text = (
-            f"where a fork, the parent session, left {mark.left_parent_id}, {mark_time}; "
+            f"when the parent session, a fork, left {mark.left_parent_id}, {mark_time}; "
             "the fork's findings are below"
         )
     position = f"The conversation above is as it was {place_text}."
-    if loss_reason:
+    if missing_mark_reason:
         position = (
-            f"Nothing of the earlier conversation is loaded: {mark.subject.lower()} "
+            f"None of the earlier conversation is loaded: {mark.subject.lower()} "
             f"({mark_time}) can't be found any more"
         )
-        position += f" ({loss_reason})."
+        position += f" ({missing_mark_reason})."
     lines = [child.lineage_text, "", position]
     if mark.goal:
         lines.append(
             f"The goal from there: {replace_block_markers(collapse_line(mark.goal, MAX_GOAL_CHARACTERS))}"
         )
     if omitted_records is not None:
-        if loss_reason:
+        if missing_mark_reason:
             mark_location = "It is"
         else:
             mark_location = "The later conversation is not loaded: it is"
@@ -144,7 +144,7 @@ def format_opening_for_model(child: Draft, data: OpeningData) -> str:
 
 def format_opening_for_screen(data: OpeningData) -> str:
     """Return the opening of the child for the screen."""
-    mark, omitted_records, loss_reason = data.mark, data.omitted_records, data.loss_reason
+    mark, omitted_records, missing_mark_reason = data.mark, data.omitted_records, data.missing_mark_reason
     if mark.goal:
         goal = f": {collapse_line(plain_text(mark.goal), MAX_GOAL_CHARACTERS)}"
     else:
@@ -155,14 +155,14 @@ def format_opening_for_screen(data: OpeningData) -> str:
         first_line = (
             f"**Back** to where the fork left `{short_id}`, {format_minute(mark.started_at)}."
         )
-    if loss_reason:
+    if missing_mark_reason:
         first_line = (
             f"**Back** with the report alone; {mark.subject.lower()}{goal} can't be found "
-            f"any more ({loss_reason})."
+            f"any more ({missing_mark_reason})."
         )
     if omitted_records:
         last_line = (
-            f"{'The conversation' if loss_reason else 'What followed'} can be read on demand "
+            f"{'The conversation' if missing_mark_reason else 'What followed'} can be read on demand "
             f"({omitted_records.range_text})."
         )
     else:
@@ -197,27 +197,27 @@ class _ReportPlan(ChildPlan):
 
     def watchers(self) -> Sequence[Watcher]:
         """Return one watcher, which checks that the child ends with the report."""
-        return [_EndingWatcher(self.report)]
+        return [_FinalReportWatcher(self.report)]
 
 
 class BackPlan(NamedTuple):
     """The plan of ``back``.
 
     ``child`` contains the records up to the mark. If the mark cannot be found, ``child`` is a fresh
-    session, and ``loss_reason`` says why.
+    session, and ``missing_mark_reason`` says why.
     """
 
     child: ChildPlan
     mark: Mark
     report: str
     omitted_records: OmittedRecords | None
-    loss_reason: str
+    missing_mark_reason: str
 
 
 def validate_report(report: str) -> str:
     """Return a report without white space at its start and end.
 
-    Raises UsageError if the report is empty or too long.
+    Raise UsageError if the report is empty or too long.
     """
     report = replace_surrogates(report.strip())
     if not plain_text(report).strip():
@@ -258,7 +258,7 @@ def plan_back(
 
     If ``session`` is a fork, no report is needed, because the child also contains a digest of what
     the fork found. If the mark cannot be found, the child contains only the report, with a warning.
-    Raises MarkInSubagent for a sub-agent's transcript, UsageError if the report is empty or too long,
+    Raise MarkInSubagent for a sub-agent's transcript, UsageError if the report is empty or too long,
     and NoMark for a fork without a conversation of its own.
     """
     check_not_subagent(session)
@@ -266,9 +266,9 @@ def plan_back(
         report = validate_report(report)
     else:
         report = ""
-    parent, kept_nodes, omitted_nodes, loss_reason, remarks = _split_at_mark(session, mark)
+    parent, kept_nodes, omitted_nodes, missing_mark_reason, remarks = _split_at_mark(session, mark)
     omitted_records = _find_omitted_records(
-        parent, omitted_nodes, mark.record + 1 if loss_reason else None, where
+        parent, omitted_nodes, mark.record + 1 if missing_mark_reason else None, where
     )
     child = agents.draft_child(session, CHILD_KIND, where, output_dir)
     fork_digest = ""
@@ -295,7 +295,7 @@ def plan_back(
         else:
             fork_time = mark.started_at
         remarks = [*remarks, *list_parent_remarks(session, fork_time, where)]
-    data = OpeningData(mark, report, omitted_records, loss_reason, fork_digest)
+    data = OpeningData(mark, report, omitted_records, missing_mark_reason, fork_digest)
     closing = ClosingTexts(format_opening_for_model(child, data), format_opening_for_screen(data))
     tokens_after = parent.count_sent_tokens(list(kept_nodes), where) + round(
         (len(closing.text) + len(closing.card)) / parent.characters_per_token
@@ -310,7 +310,7 @@ def plan_back(
         child_plan: ChildPlan = agents.load_foreign_writer(child.agent, where).plan_rewound_child(
             fresh_opening, [node.uuid for node in kept_nodes]
         )
-    elif loss_reason:
+    elif missing_mark_reason:
         child_plan = plan_fresh_opening(fresh_opening, make_opening_lines(fresh_opening))
     else:
         transcript_part = parent.transcript.with_chain(kept_nodes)
@@ -328,21 +328,21 @@ def plan_back(
         )
         child_plan = _ReportPlan(draft=child, body=body, sizes=sizes, report=closing.text)
     child_plan = replace(child_plan, remarks=(*remarks, *child_plan.remarks))
-    return BackPlan(child_plan, mark, report, omitted_records, loss_reason)
+    return BackPlan(child_plan, mark, report, omitted_records, missing_mark_reason)
 
 
 class _SplitSession(NamedTuple):
     """A session that was split at a mark.
 
     ``kept_nodes`` are the records up to the mark, and ``omitted_nodes`` those after it. If the mark
-    cannot be found, ``loss_reason`` says why, and no records are kept. ``remarks`` are for the
-    user.
+    cannot be found, ``missing_mark_reason`` says why, and no records are kept. ``remarks`` are for
+    the user.
     """
 
     parent: ParentScan
     kept_nodes: Sequence[Node]
     omitted_nodes: Sequence[Node]
-    loss_reason: str
+    missing_mark_reason: str
     remarks: list[str]
 
 
@@ -351,13 +351,13 @@ def _split_at_mark(session: SessionFile, mark: Mark) -> _SplitSession:
         return conversation_at_mark
     parent = scan_parent(session)
     nodes = linearize_chain(parent.transcript.chain).nodes
-    kept_nodes, loss_reason, remarks = _select_nodes_up_to_mark(parent.transcript, mark)
-    if loss_reason and not mark.left_parent_id:
+    kept_nodes, missing_mark_reason, remarks = _select_nodes_up_to_mark(parent.transcript, mark)
+    if missing_mark_reason and not mark.left_parent_id:
         conversation = _split_conversation_at_mark(session, mark)
     else:
         conversation = None
     return conversation or _SplitSession(
-        parent, kept_nodes, nodes[0 if loss_reason else len(kept_nodes) :], loss_reason, remarks
+        parent, kept_nodes, nodes[0 if missing_mark_reason else len(kept_nodes) :], missing_mark_reason, remarks
     )
 
 
@@ -384,10 +384,10 @@ def _split_conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSessi
 def _select_nodes_up_to_mark(
     transcript: Transcript, mark: Mark
 ) -> tuple[Sequence[Node], str, list[str]]:
-    """Return the records up to the mark, a reason, and remarks for the user.
+    """Return the records up to the mark, the reason why they are missing, and remarks for the user.
 
-    If the mark cannot be found, the list of records is empty, and the reason says why. If the mark
-    is found, the reason is ``""``.
+    If the mark is found, the reason is ``""``. Otherwise, the list of records is empty, and the
+    reason says why the mark cannot be found.
     """
     linear = linearize_chain(transcript.chain)
     node_count = next(
@@ -395,13 +395,13 @@ def _select_nodes_up_to_mark(
     )
     kept_nodes = linear.nodes[: find_largest_valid_count(linear, node_count)]
     if not any(node.is_message for node in kept_nodes):
-        loss_reason = _explain_missing_mark(transcript, mark, node_count)
+        missing_mark_reason = _explain_missing_mark(transcript, mark, node_count)
         return (
             (),
-            loss_reason,
+            missing_mark_reason,
             [
                 (
-                    f"{mark.subject} can't be found any more ({loss_reason}): the new session has only the report."
+                    f"{mark.subject} can't be found any more ({missing_mark_reason}): the new session has only the report."
                 )
             ],
         )
@@ -456,7 +456,7 @@ def _find_omitted_records(
     )
 
 
-class _EndingWatcher:
+class _FinalReportWatcher:
     """Checks that the last record of the user contains the expected text."""
 
     def __init__(self, text: str) -> None:

@@ -26,7 +26,7 @@ from resume_hooks.transcripts.records import USER
 from resume_hooks.transcripts.transcript import scan_live_part
 
 NO_MARK_MESSAGE = "No active mark."
-OTHER_BACK_MESSAGE = "Another prompt is going back in this session right now"
+OTHER_BACK_RUNNING_MESSAGE = "Another command is going back in this session right now"
 
 MARK_LIFETIME_SECONDS = 60 * 86_400
 """Number of seconds after which a mark is deleted. The client deletes sessions after 30 days."""
@@ -128,7 +128,7 @@ def check_not_subagent(session: SessionFile) -> None:
 
 
 def save_mark(mark: Mark) -> None:
-    """Store a mark, which replaces the session's earlier mark. Raises WriteFailed if this fails."""
+    """Store a mark, which replaces the session's earlier mark. Raise WriteFailed if this fails."""
     hook_state.delete_old_notes(_STATE_FILE_PREFIX, MARK_LIFETIME_SECONDS)
     try:
         hook_state.write_note(_format_state_file_name(mark.session_id), mark._asdict())
@@ -180,7 +180,7 @@ def wait_for_mark(session_id: str) -> Mark | None:
 def use_up_mark(mark: Mark) -> Iterator[None]:
     """Use up a mark if the ``with`` block succeeds.
 
-    The point where a fork left its parent is never used up. Raises NoMark if the mark is no longer
+    The point where a fork left its parent is never used up. Raise NoMark if the mark is no longer
     the session's active mark, or if another ``back`` is using it.
     """
     if mark.left_parent_id:
@@ -188,7 +188,7 @@ def use_up_mark(mark: Mark) -> Iterator[None]:
         return
     name = _format_state_file_name(mark.session_id)
     if not hook_state.claim_note(name):
-        raise NoMark(OTHER_BACK_MESSAGE, "Wait a moment.")
+        raise NoMark(OTHER_BACK_RUNNING_MESSAGE, "Wait a moment.")
     try:
         if find_mark(mark.session_id) != mark:
             raise NoMark(NO_MARK_MESSAGE, "The mark was used or replaced in the meantime.")

@@ -33,7 +33,7 @@ with ``mark-``."""
 
 
 def answer_request(request: Request) -> Outcome:
-    """Set a mark, or go back to the mark. Raises ResumeHooksError if this is impossible."""
+    """Set a mark, or go back to the mark. Raise ResumeHooksError if this is impossible."""
     if request.is_in_subagent:
         raise MarkInSubagent
     if request.trigger.verb == "back":
@@ -126,7 +126,7 @@ def _place_mark(session: SessionFile, goal: str, request: Request) -> PlacedMark
 def _go_back(request: Request) -> AnyOpenedSession | Report:
     mark = state.wait_for_mark(request.session_id)
     if mark is None:
-        existing_child = _find_existing_answer(request, plain_text(request.text).strip())
+        existing_child = _find_existing_child_answer(request, plain_text(request.text).strip())
         if existing_child is not None:
             return existing_child
         # Imported here because setting a mark does not need the code for forks.
@@ -135,7 +135,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         with time_limit(request.command):
             mark = find_fork_point(request.session, request.where)
         if mark is None:
-            existing_child = _find_existing_answer(request)
+            existing_child = _find_existing_child_answer(request)
             return existing_child or make_text_report(cards.format_no_mark_card(request.trigger))
     # Imported here because only ``back`` needs it.
     from resume_hooks.parts.marks import plan_back
@@ -158,10 +158,10 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
     return OpenedSession(receipt, plan.child, "back", cards.format_child_lines(receipt, plan))
 
 
-def _find_existing_answer(request: Request, report: str = "") -> AnyOpenedSession | None:
+def _find_existing_child_answer(request: Request, report: str = "") -> AnyOpenedSession | None:
     """Return an answer that opens the child of the last ``>back`` with the same report, or None.
 
-    Return None also if this child was deleted or continued.
+    The result is None if there is no such child, or if it was deleted or continued.
     """
     existing_child = find_existing_child(request.session, "back", request.where, report=report)
     if existing_child is None:

@@ -24,7 +24,7 @@ SHELL_CALL: Reply = {
 }
 
 
-def child_of_verb(home: ClientHome, verb: str, parent: Path) -> Path:
+def make_child_by_verb(home: ClientHome, verb: str, parent: Path) -> Path:
     """Run a verb on a session and return the path of its new child."""
     command = [sys.executable, "-m", "resume_hooks", verb, parent.stem]
     done = subprocess.run(
@@ -52,14 +52,14 @@ def test_a_rewound_fork_sends_the_parents_conversation(
     api.script = ["ALPHA noted"]
     assert run_print(client, home, api, "remember ALPHA").returncode == 0
     (begun,) = home.sessions()
-    fork = child_of_verb(home, "fork", begun)
+    fork = make_child_by_verb(home, "fork", begun)
     before = resume_request(client, home, api, begun.stem)
     api.script = [SHELL_CALL, "We decided to use the lexer."]
     done = run_print(
         client, home, api, "explore DELTA", resume=fork.stem, extra_args=SKIP_PERMISSIONS_OPTION
     )
     assert done.returncode == 0, done.stderr
-    back = child_of_verb(home, "back", fork)
+    back = make_child_by_verb(home, "back", fork)
     rows = resume_request(client, home, api, back.stem)
     assert (
         rows[:-2]
@@ -82,7 +82,7 @@ def test_back_without_a_report_opens_the_child_of_a_fork(
     tui: Tui, plugin: Path, parent: Path
 ) -> None:
     """``/back`` without a report opens a new session with a digest of the fork."""
-    fork = child_of_verb(tui.home, "fork", parent)
+    fork = make_child_by_verb(tui.home, "fork", parent)
     tui.start(ASK_FIRST_OPTIONS, resume=fork.stem, plugin_dir=plugin, extra_env=QUIET_ENV)
     tui.submit("explore DELTA")
     tui.wait_for("Mock reply 1")

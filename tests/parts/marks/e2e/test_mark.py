@@ -227,8 +227,8 @@ def test_back_before_a_compaction_sends_no_summary(
     assert "SUMMED UP" not in text_of_request(api.main_requests()[-1])
 
 
-def answers_without_open_calls(
-    nodes: tuple[Node, ...], count: int, chance: random.Random
+def choose_answers_without_open_calls(
+    nodes: tuple[Node, ...], max_count: int, random_generator: random.Random
 ) -> list[Node]:
     """Return random answers after which no call is open, for the option ``--resume-session-at``."""
     row = linearize_chain(nodes)
@@ -240,19 +240,19 @@ def answers_without_open_calls(
         and node.character_count
         and find_largest_valid_count(row, place) == place
     ]
-    return chance.sample(ends, min(count, len(ends)))
+    return random_generator.sample(ends, min(max_count, len(ends)))
 
 
 def assert_rewinds_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi, count: int
 ) -> None:
-    """Check that a rewind sends the same messages as the client's ``--resume-session-at``."""
+    """Check that a rewind sends the same messages as the client with ``--resume-session-at``."""
     source = corpus() / name
     parent = home.install_session(source, str(uuid.uuid4()))
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     session = locate.session_file(str(parent))
-    for node in answers_without_open_calls(
+    for node in choose_answers_without_open_calls(
         tuple(scan_transcript(str(parent)).chain), count, random.Random(name)
     ):
         mark = Mark(
@@ -268,7 +268,7 @@ def assert_rewinds_match_the_client(
         )
         went_back = messages_of_request(resume_request(client, home, api, made.session_id, []))
         if cut[0][0] == "assistant":
-            # Skip the lineage. It is in the first message because a conversation must begin with a user.
+            # Skip the lineage. It is in the first message because a conversation must begin with a message of the user.
             went_back = went_back[1:]
         place = position_of_report(went_back)
         assert went_back[:place] == cut[:place]
@@ -281,11 +281,11 @@ def assert_rewinds_match_the_client(
 
 
 def resume_request(
-    client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, extra: list[str]
+    client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, extra_arguments: list[str]
 ) -> Request:
     """Return the client's request when it resumes a session."""
     api.clear_requests()
-    done = run_print(client, home, api, "go on now", resume=session_id, extra_args=extra)
+    done = run_print(client, home, api, "go on now", resume=session_id, extra_args=extra_arguments)
     assert done.returncode == 0, done.stderr
     return api.main_requests()[-1]
 
