@@ -217,7 +217,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         (
             "team",
             ("--team",),
-            "Search the team's server instead, like `team search`.",
+            "Search the team's server instead of this machine, like `team search`.",
             "verbs.team_answer:answer_search",
             True,
         )
@@ -242,7 +242,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         (
             "subagents",
             ("--subagents",),
-            "List the sessions' sub-agents and their tasks instead; handoff and fork accept these ids.",
+            "List sub-agents and their tasks instead of sessions; handoff and fork accept a sub-agent's id.",
             "verbs:print_subagents",
             True,
         )

@@ -186,7 +186,7 @@ def test_install_remove_lists_each_kept_file_with_its_command(
     for line, (path, way) in zip(stays, expected, strict=True):
         assert line.startswith(f"Not removed: {path} (")
         assert way in line
-    kept = "The documents that handoffs wrote into your projects stay: handoff_dir _handoffs."
+    kept = "The documents that handoffs wrote into your projects are kept (handoff_dir: _handoffs)."
     assert (kept in lines) is seam.is_installed("documents")
 
 

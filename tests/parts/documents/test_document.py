@@ -83,7 +83,7 @@ def parse_front_matter(text: str) -> dict[str, Any]:
     return found
 
 
-def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHome) -> None:
+def test_the_front_matter_describes_the_child_and_its_lineage(config_home: ConfigHome) -> None:
     """The front matter has title, ids, ancestors, time, branch, next step and command."""
     decided = plan_titled_handoff(config_home, next_step="do this\n---\nthen that")
     child = decided.draft.session_id
@@ -148,7 +148,7 @@ HOSTILE_TITLES = {
 
 
 @pytest.mark.parametrize("title", HOSTILE_TITLES.values(), ids=HOSTILE_TITLES)
-def test_hostile_text_does_not_change_the_structure(config_home: ConfigHome, title: str) -> None:
+def test_hostile_text_does_not_change_the_documents_structure(config_home: ConfigHome, title: str) -> None:
     """Hostile text adds no key and no heading to the document.
 
     A Markdown parser finds no HTML, image or link in the document.
@@ -217,9 +217,9 @@ def test_hostile_text_does_not_change_the_structure(config_home: ConfigHome, tit
 def test_a_document_name_has_day_title_and_id(
     config_home: ConfigHome, title: str, slug: str
 ) -> None:
-    """A document's name has the day, the words of the title and the child's short id.
+    """A document's name contains the day, the words of the title, and the beginning of the child's id.
 
-    It has at most 255 bytes.
+    The name has at most 255 bytes.
     """
     decided = plan_titled_handoff(config_home, title)
     name = format_document_name(decided)

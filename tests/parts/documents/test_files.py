@@ -177,7 +177,7 @@ def test_a_missing_project_gets_no_document(config_home: ConfigHome, project: Pa
     assert not project.exists()
 
 
-def test_a_dry_run_lists_the_same_documents(config_home: ConfigHome, project: Path) -> None:
+def test_a_dry_run_lists_the_documents_that_a_write_returns(config_home: ConfigHome, project: Path) -> None:
     """``list_documents`` returns the documents that a later write returns, and writes none."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     decided = plan_handoff(config_home, project)
@@ -190,7 +190,7 @@ def test_a_dry_run_lists_the_same_documents(config_home: ConfigHome, project: Pa
 
 
 def test_out_accepts_a_file_or_a_folder(config_home: ConfigHome, project: Path) -> None:
-    """``--out`` may be a file or a folder, in which the document gets its usual name."""
+    """``--out`` accepts a file or a folder. In a folder, the document gets its usual name."""
     decided = plan_handoff(config_home, project)
     assert resolve_out_path(str(project / "x.md"), decided, force=False) == str(project / "x.md")
     named = resolve_out_path(str(project), decided, force=False)
@@ -267,8 +267,8 @@ def test_a_folder_name_may_have_undecodable_bytes(config_home: ConfigHome, proje
     assert os.listdir(os.fsencode(folder)) == [b"x.md"]
 
 
-def test_temporary_files_of_a_crash_are_removed(config_home: ConfigHome, project: Path) -> None:
-    """The next handoff deletes the temporary files of one that was killed."""
+def test_temporary_files_of_a_killed_handoff_are_removed(config_home: ConfigHome, project: Path) -> None:
+    """A handoff deletes the temporary files of an earlier handoff that was killed."""
     (project / "_handoffs").mkdir()
     (project / "_handoffs" / ".resume-hooks-999999999-abcd.tmp").write_text("torn")
     write_child_and_documents(config_home, project, handoff_dir="_handoffs")

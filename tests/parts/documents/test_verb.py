@@ -17,7 +17,7 @@ __all__ = ["editor_home", "parent", "project"]
 def test_out_writes_the_document(
     config_home: ConfigHome, cli: Cli, document: Document, parent: Path
 ) -> None:
-    """``--out`` writes the document to a path relative to the user's folder.
+    """``--out`` accepts a path relative to the folder in which the user runs the command.
 
     An existing file is overwritten only with ``--force``.
     """

@@ -64,7 +64,7 @@ def session_with_subagent(home: ConfigHome, rows: list[Record] | None = None) ->
 def texts_of_child(path: str | Path) -> list[list[str]]:
     """Return the texts of each live record of a child.
 
-    If a record's block is not a text, the type of the block comes first.
+    If the first block of a record is not a text, the type of this block comes first.
     """
     transcript = scan_transcript(str(path))
     rows = (transcript.read_record(node) for node in transcript.chain if node.is_message)
@@ -132,8 +132,11 @@ def test_a_fork_contains_the_sub_agents_messages(
     ] == [child.stem]
 
 
-def test_a_handoff_names_the_sub_agent(shared_subagent: Path, document: Document) -> None:
-    """A handoff of a sub-agent has a digest of the sub-agent only, with references for ``read``."""
+def test_the_opening_of_a_sub_agents_handoff_is_about_the_sub_agent(shared_subagent: Path, document: Document) -> None:
+    """The opening of a sub-agent's handoff contains only the sub-agent's work.
+
+    The opening contains references for ``read``.
+    """
     opening = document("handoff", SUBAGENT_LOCATOR, "--print")["data"]["opening"]
     assert f"the work of {SUBAGENT_NAME}, a sub-agent of the previous session" in opening
     assert f":N is record {SESSION[:8]}/{SUBAGENT_NAME}:N" in opening
@@ -147,7 +150,7 @@ def test_a_handoff_names_the_sub_agent(shared_subagent: Path, document: Document
     assert f"`{SUBAGENT_NAME}` of Fix the pool" in texts_of_child(made["file"])[1][0]
 
 
-def test_a_fork_of_a_sub_agent_accepts_a_cut(
+def test_a_fork_of_a_sub_agent_accepts_at_and_home(
     shared_subagent: Path, document: Document, tmp_path: Path
 ) -> None:
     """A fork of a sub-agent accepts ``--at`` and ``--home``."""
@@ -160,9 +163,10 @@ def test_a_fork_of_a_sub_agent_accepts_a_cut(
 def test_a_fork_loses_the_fields_of_a_team_member(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """A fork of a team's sub-agent loses the fields of the team and has the lead's task as its title.
+    """A fork of a team's sub-agent lacks the fields that mark it as a member of the team.
 
-    With these fields, a client would treat the session as part of a team.
+    With these fields, a client would treat the session as part of a team. The fork's title is the
+    task that the team's lead gave to the sub-agent.
     """
     first, *rest = subagent_records(teamName="parsers", agentName="lexer")
     lead = '<teammate-message teammate_id="team-lead" summary="leak">\nfind the leak\n</teammate-message>'
@@ -222,7 +226,7 @@ def test_the_copy_is_removed_before_the_client_starts(
     """The temporary copy of a sub-agent is deleted before ``--start`` starts the client."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    (tmp_path / "work").mkdir()  # A program in the current folder is never started.
+    (tmp_path / "work").mkdir()  # The current folder. No program in it is ever started.
     program = folder / "claude"
     program.write_text(f"#!/bin/sh\necho STARTED; ls -A {config_home.config}/resume-hooks/mirrors")
     program.chmod(0o755)
@@ -279,14 +283,14 @@ def test_a_killed_fork_of_a_sub_agent_leaves_a_complete_child_or_none(
     """
     before: dict[str, bytes] = {}
 
-    def prepare() -> Callable[[], object]:
+    def prepare_fork() -> Callable[[], object]:
         shutil.rmtree(config_home.root, ignore_errors=True)
         session_with_subagent(config_home)
         before.update(bytes_of_files(config_home.config / "projects"))
         return lambda: run_command_line(config_home, "fork", SUBAGENT_LOCATOR)
 
     counts = []
-    for _ in kill_before_each_change(prepare, every=3):
+    for _ in kill_before_each_change(prepare_fork, every=3):
         now = bytes_of_files(config_home.config / "projects")
         assert now.items() >= before.items()
         counts.append(

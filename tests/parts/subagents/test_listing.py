@@ -77,11 +77,11 @@ def test_sub_agents_are_listed_with_their_tasks(
     assert document("fork", rows[2][0])["data"]["title"] == "read the docs · fork"
 
 
-@pytest.mark.parametrize("other", ["--archived", "--expiring", "--helpers"])
-def test_session_options_are_refused_for_sub_agents(document: Document, other: str) -> None:
+@pytest.mark.parametrize("session_option", ["--archived", "--expiring", "--helpers"])
+def test_session_options_are_refused_for_sub_agents(document: Document, session_option: str) -> None:
     """``--subagents`` refuses options that only apply to sessions."""
-    error = document("sessions", "--subagents", other, code=2)["error"]
-    assert error["message"] == f"--subagents and {other} can't be combined"
+    error = document("sessions", "--subagents", session_option, code=2)["error"]
+    assert error["message"] == f"--subagents and {session_option} can't be combined"
     error = document("sessions", "--subagents", "--agent", "prompts", code=2)["error"]
     assert error["message"] == "Sub-agents of prompts can't be listed"
 

@@ -18,7 +18,7 @@ from resume_hooks import settings
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
 from resume_hooks.derive.fresh_child import FreshPlan, format_digest_reference
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.parts.documents.document_folders import DOCUMENT_SUFFIX, FOLDER_SETTING
+from resume_hooks.parts.documents.document_folders import DOCUMENT_SUFFIX, DOCUMENT_FOLDER_SETTING
 from resume_hooks.paths import Where, project_folders
 from resume_hooks.reading.digest.opening import BULLET, INDENT, format_whole_digest
 from resume_hooks.redaction.texts import redact
@@ -73,12 +73,12 @@ def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
     return path
 
 
-def list_documents(fresh_plan: FreshPlan, where: Where, out: str = "") -> AccompanyingFiles:
+def list_documents(fresh_plan: FreshPlan, where: Where, out_path: str = "") -> AccompanyingFiles:
     """Return the paths of the documents of a handoff, without writing the documents.
 
-    The paths come from the setting and from ``out``, the result of ``resolve_out_path``.
+    The paths come from the setting and from ``out_path``, the result of ``resolve_out_path``.
     """
-    value, paths, warnings = str(settings.load_settings(where)[FOLDER_SETTING].value), [out], []
+    value, paths, warnings = str(settings.load_settings(where)[DOCUMENT_FOLDER_SETTING].value), [out_path], []
     if value:
         try:
             paths.append(
@@ -93,14 +93,14 @@ def list_documents(fresh_plan: FreshPlan, where: Where, out: str = "") -> Accomp
 
 
 def write_documents(
-    fresh_plan: FreshPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
+    fresh_plan: FreshPlan, receipt: Receipt, where: Where, out_path: str = "", *, force: bool = False
 ) -> AccompanyingFiles:
     """Write the documents of a new session, and return their paths and the warnings.
 
-    If ``force`` is true, an existing file at ``out`` is replaced. A document that cannot be written
-    causes a warning, not an error.
+    If ``force`` is true, an existing file at ``out_path`` is replaced. A document that cannot be
+    written causes a warning, not an error.
     """
-    documents = list_documents(fresh_plan, where, out)
+    documents = list_documents(fresh_plan, where, out_path)
     written_paths, warnings = [], list(documents.warnings)
     if documents.documents:
         content = redact(format_document(fresh_plan, receipt))[0].encode("utf-8", "replace")
@@ -112,7 +112,7 @@ def write_documents(
                 project_files.write_project_file(
                     path,
                     content,
-                    project_files.read_file_state(path) if force and path == out else None,
+                    project_files.read_file_state(path) if force and path == out_path else None,
                 )
             written_paths.append(path)
         except WriteFailed as error:
@@ -130,14 +130,14 @@ def _resolve_setting_folder(value: str, home: str) -> str:
         return os.path.realpath(value)
     if not home:
         raise WriteFailed(
-            f"{FOLDER_SETTING} was ignored: it is uncertain which folder this session belongs to"
+            f"{DOCUMENT_FOLDER_SETTING} was ignored: it is uncertain which folder this session belongs to"
         )
     path = os.path.realpath(os.path.join(home, value))
     if not _is_inside(path, home):
-        raise WriteFailed(f"{FOLDER_SETTING} was ignored: {value} leads out of {home}")
+        raise WriteFailed(f"{DOCUMENT_FOLDER_SETTING} was ignored: {value} leads out of {home}")
     if path != os.path.normpath(os.path.join(os.path.realpath(home), value)):
         # A repository may contain such a link.
-        raise WriteFailed(f"{FOLDER_SETTING} was ignored: a link leads from {value} to {path}")
+        raise WriteFailed(f"{DOCUMENT_FOLDER_SETTING} was ignored: a link leads from {value} to {path}")
     return path
 
 

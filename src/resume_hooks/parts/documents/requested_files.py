@@ -30,9 +30,9 @@ def require_out_for_force(options: Any) -> None:
 def plan_requested_files(
     fresh_plan: FreshPlan, where: Where, options: Any
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
-    """Return a function that lists the documents of a handoff, or writes them if it gets a receipt.
+    """Return a function that lists a handoff's documents, or writes them if it gets a receipt.
 
-    This function answers ``questions.make_handoff_file_writer``.
+    ``plan_requested_files`` is this part's answer to ``questions.make_handoff_file_writer``.
     """
     out_option = options.out if options else None
     if not (out_option or settings.load_settings(where)["handoff_dir"].value):

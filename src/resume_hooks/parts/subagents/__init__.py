@@ -14,7 +14,7 @@ PART = Part(
         Option(
             "sessions",
             ("--subagents",),
-            "List the sessions' sub-agents and their tasks instead; handoff and fork accept these ids.",
+            "List sub-agents and their tasks instead of sessions; handoff and fork accept a sub-agent's id.",
             "verbs:print_subagents",
         ),
     ),

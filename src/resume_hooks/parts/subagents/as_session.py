@@ -48,7 +48,7 @@ SUBAGENT_NAME_PATTERN = re.compile(r"agent-[\w.-]{1,200}")
 SUBAGENT_FIELD_NAMES = frozenset({"agentId", "agentName", "teamName"})
 """The fields by which a client recognises a record of a sub-agent or of a team member."""
 
-_SIDECHAIN_FIELD = b'"isSidechain":true'
+_SIDECHAIN_FIELD_JSON = b'"isSidechain":true'
 _INVALID_ID_CHARACTERS_PATTERN = re.compile(r"[^A-Za-z0-9-]")
 _MAX_ID_CHARACTERS = 100
 # The client gave some sub-agents no id. The id of such a sub-agent consists of this number of
@@ -79,7 +79,7 @@ def read_inline_subagents(path: str) -> list[InlineSubagent]:
     name, owner_names = "", dict[str, str]()
     with open_transcript(path) as stream:
         for line in read_lines(stream):
-            record = parse_record(line.body) if _SIDECHAIN_FIELD in line.raw else None
+            record = parse_record(line.body) if _SIDECHAIN_FIELD_JSON in line.raw else None
             if record is None or record.get("isSidechain") is not True:
                 continue
             uuid, begins_turn = get_string(record, "uuid"), opens_turn(record, is_subagent=True)

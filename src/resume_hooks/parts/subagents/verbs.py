@@ -37,7 +37,7 @@ from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 
 TABLE_HEADINGS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
 # A client whose version starts with this prefix stored sub-agents in the session's own file.
-INLINE_VERSION_PREFIX = "1."
+INLINE_SUBAGENT_VERSION_PREFIX = "1."
 
 
 class ListedSubagent(NamedTuple):
@@ -56,11 +56,11 @@ class ListedSubagent(NamedTuple):
 
 
 def print_subagents(options: SessionsOptions) -> None:
-    """Print a page of the list. Raise UsageError for options that apply only to sessions."""
+    """Print a page of the list of sub-agents. Raise UsageError for options that apply only to sessions."""
     for other_option in ("archived", "expiring", "helpers"):
         options.refuse_combination("subagents", other_option)
     if options.agent not in {NAME_FOR_ALL_AGENTS, CLAUDE_NAME}:
-        raise UsageError(f"Sub-agents of {options.agent} can't be listed", "Leave --agent out.")
+        raise UsageError(f"Sub-agents of {options.agent} can't be listed", "Leave out --agent.")
     folder = find_project_folder(options.project)
     if options.everywhere:
         project, scope = (None, "all")
@@ -127,7 +127,7 @@ def _list_subagents(
                 )
     for subagent in (
         read_inline_subagents(session.path)
-        if ends.version.startswith(INLINE_VERSION_PREFIX)
+        if ends.version.startswith(INLINE_SUBAGENT_VERSION_PREFIX)
         else ()
     ):
         end_time = clock.parse_timestamp(subagent.last_timestamp)

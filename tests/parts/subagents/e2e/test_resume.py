@@ -27,7 +27,7 @@ INLINE_TRANSCRIPT = "d-kimuson__claude-code-viewer/5c0375b4-57a5-4f26-b12d-d022e
 FOLDER_NAME_WITH_SUBAGENTS = "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj"
 
 
-def child_of_verb(home: ClientHome, *words: str) -> Path:
+def make_child_by_verb(home: ClientHome, *words: str) -> Path:
     """Run a verb and return the path of its new child."""
     before = set(home.sessions())
     done = subprocess.run(
@@ -40,18 +40,18 @@ def child_of_verb(home: ClientHome, *words: str) -> Path:
 
 
 def is_from_subagent(request: Request) -> bool:
-    """Check whether a request comes from the sub-agent that ``model_that_starts_a_subagent`` starts."""
+    """Check whether a request comes from the sub-agent that ``make_model_that_starts_a_subagent`` starts."""
     return SUBAGENT_TASK in text_of_request({"messages": request["messages"][:1]})
 
 
-def model_that_starts_a_subagent(
-    agent: list[Reply], *, background: bool
+def make_model_that_starts_a_subagent(
+    subagent_replies: list[Reply], *, background: bool
 ) -> Callable[[Request], Reply]:
     """Return a model that starts a sub-agent, which answers with these replies."""
-    steps = iter(agent)
+    steps = iter(subagent_replies)
     call = {"subagent_type": "general-purpose", "description": "count", "prompt": SUBAGENT_TASK}
 
-    def script(request: Request) -> Reply:
+    def reply_to_request(request: Request) -> Reply:
         if is_from_subagent(request):
             return next(steps, "THREE")
         tools = {tool["name"] for tool in request["tools"]}
@@ -62,7 +62,7 @@ def model_that_starts_a_subagent(
         }
         return "done" if SUBAGENT_TASK in str(request["messages"]) else start
 
-    return script
+    return reply_to_request
 
 
 @pytest.mark.parametrize("background", one_in(2, [False, True]), ids=["foreground", "background"])
@@ -75,7 +75,7 @@ def test_a_fork_sends_the_sub_agents_conversation(
     """
     client = every_client
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
-    api.script = model_that_starts_a_subagent([bash, "THREE"], background=background)
+    api.script = make_model_that_starts_a_subagent([bash, "THREE"], background=background)
     done = run_print(client, home, api, "begin", extra_args=SKIP_PERMISSIONS_OPTION)
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()
@@ -84,11 +84,11 @@ def test_a_fork_sends_the_sub_agents_conversation(
         [request for request in api.main_requests() if is_from_subagent(request)][-1],
         agent.read_bytes(),
     )
-    child = child_of_verb(home, "fork", f"{parent.stem[:8]}/{agent.stem}")
+    child = make_child_by_verb(home, "fork", f"{parent.stem[:8]}/{agent.stem}")
     knew = [*rows_of_request(own), ("text", "assistant", "THREE")]
     assert [kind for kind, _, _ in knew] == ["text", "tool_use", "tool_result", "text"]
     assert resume_request(client, home, api, child.stem) == knew
-    told = child_of_verb(home, "handoff", f"{parent.stem[:8]}/{agent.stem}", "-n", "count again")
+    told = make_child_by_verb(home, "handoff", f"{parent.stem[:8]}/{agent.stem}", "-n", "count again")
     api.clear_requests()
     done = run_print(client, home, api, "go on", resume=told.stem)
     assert done.returncode == 0, done.stderr
@@ -103,7 +103,7 @@ def test_a_fork_of_an_interrupted_sub_agent_answers_its_open_call(
 ) -> None:
     """A fork of an interrupted sub-agent sends the earlier results and a result for its open call."""
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
-    api.script = model_that_starts_a_subagent([bash, bash, "THREE"], background=False)
+    api.script = make_model_that_starts_a_subagent([bash, bash, "THREE"], background=False)
     run_print(client, home, api, "begin", extra_args=SKIP_PERMISSIONS_OPTION)
     (parent,) = home.sessions()
     (agent,) = (parent.parent / parent.stem / "subagents").glob("agent-*.jsonl")
@@ -111,7 +111,7 @@ def test_a_fork_of_an_interrupted_sub_agent_answers_its_open_call(
     last = max(number for number, line in enumerate(lines) if b'"tool_use"' in line)
     agent.write_bytes(b"".join(lines[: last + 1]))
     rows = resume_request(
-        client, home, api, child_of_verb(home, "fork", f"{parent.stem}/{agent.stem}").stem
+        client, home, api, make_child_by_verb(home, "fork", f"{parent.stem}/{agent.stem}").stem
     )
     assert [kind for kind, _, _ in rows] == [
         "text",
@@ -134,7 +134,7 @@ def test_a_fork_sends_a_sub_agent_in_the_sessions_file(
         client,
         home,
         api,
-        child_of_verb(home, "fork", f"{parent.stem[:8]}/agent-6340ddef").stem,
+        make_child_by_verb(home, "fork", f"{parent.stem[:8]}/agent-6340ddef").stem,
     )
     assert rows[0][2].startswith("Examine the package.json file(s)")
     assert (
@@ -156,7 +156,7 @@ def test_a_fork_sends_a_sub_agent_beside_its_session(
         (corpus() / FOLDER_NAME_WITH_SUBAGENTS / "agent-af40f37.jsonl").read_bytes()
     )
     rows = resume_request(
-        client, home, api, child_of_verb(home, "fork", f"{parent.stem[:8]}/agent-af4").stem
+        client, home, api, make_child_by_verb(home, "fork", f"{parent.stem[:8]}/agent-af4").stem
     )
     assert rows[0] == ("text", "user", "look around the repo")
     assert [kind for kind, _, _ in rows] == ["text", "tool_use", "tool_result", "text"]
