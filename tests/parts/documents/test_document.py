@@ -148,7 +148,9 @@ HOSTILE_TITLES = {
 
 
 @pytest.mark.parametrize("title", HOSTILE_TITLES.values(), ids=HOSTILE_TITLES)
-def test_hostile_text_does_not_change_the_documents_structure(config_home: ConfigHome, title: str) -> None:
+def test_hostile_text_does_not_change_the_documents_structure(
+    config_home: ConfigHome, title: str
+) -> None:
     """Hostile text adds no key and no heading to the document.
 
     A Markdown parser finds no HTML, image or link in the document.

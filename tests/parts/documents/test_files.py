@@ -177,7 +177,9 @@ def test_a_missing_project_gets_no_document(config_home: ConfigHome, project: Pa
     assert not project.exists()
 
 
-def test_a_dry_run_lists_the_documents_that_a_write_returns(config_home: ConfigHome, project: Path) -> None:
+def test_a_dry_run_lists_the_documents_that_a_write_returns(
+    config_home: ConfigHome, project: Path
+) -> None:
     """``list_documents`` returns the documents that a later write returns, and writes none."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     decided = plan_handoff(config_home, project)
@@ -205,9 +207,12 @@ def test_out_accepts_a_file_or_a_folder(config_home: ConfigHome, project: Path) 
 
 
 @pytest.mark.parametrize(
-    "out", ["x.txt", "none/x.md", "none/new/", "new", "new.md/", "there.md", ".git", "x.md\0"]
+    "out_option",
+    ["x.txt", "none/x.md", "none/new/", "new", "new.md/", "there.md", ".git", "x.md\0"],
 )
-def test_out_refuses_unusable_paths(config_home: ConfigHome, project: Path, out: str) -> None:
+def test_out_refuses_unusable_paths(
+    config_home: ConfigHome, project: Path, out_option: str
+) -> None:
     """``--out`` refuses existing files, files that are not Markdown, and missing folders.
 
     With ``--force``, an existing file is accepted.
@@ -215,7 +220,7 @@ def test_out_refuses_unusable_paths(config_home: ConfigHome, project: Path, out:
     decided = plan_handoff(config_home, project)
     (project / "there.md").write_text("mine")
     with pytest.raises((UsageError, WriteFailed)):
-        resolve_out_path(f"{project}/{out}", decided, force=False)
+        resolve_out_path(f"{project}/{out_option}", decided, force=False)
     assert resolve_out_path(f"{project}/there.md", decided, force=True) == f"{project}/there.md"
 
 
@@ -267,7 +272,9 @@ def test_a_folder_name_may_have_undecodable_bytes(config_home: ConfigHome, proje
     assert os.listdir(os.fsencode(folder)) == [b"x.md"]
 
 
-def test_temporary_files_of_a_killed_handoff_are_removed(config_home: ConfigHome, project: Path) -> None:
+def test_temporary_files_of_a_killed_handoff_are_removed(
+    config_home: ConfigHome, project: Path
+) -> None:
     """A handoff deletes the temporary files of an earlier handoff that was killed."""
     (project / "_handoffs").mkdir()
     (project / "_handoffs" / ".resume-hooks-999999999-abcd.tmp").write_text("torn")

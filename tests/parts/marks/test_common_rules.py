@@ -94,7 +94,9 @@ def test_a_client_command_pasted_after_a_trigger_is_refused(
     config_home: ConfigHome, client_command: str
 ) -> None:
     """``>back`` followed by a command of the client writes nothing and repeats the typed text."""
-    assert_paste_is_reported(config_home, f">back it was slower {client_command}", "back it was slower")
+    assert_paste_is_reported(
+        config_home, f">back it was slower {client_command}", "back it was slower"
+    )
 
 
 def test_a_mark_without_a_transcript_is_refused(config_home: ConfigHome) -> None:

@@ -148,7 +148,9 @@ def test_the_childs_first_line_has_times_and_size(config_home: ConfigHome) -> No
     assert first["context_tokens"] == made.tokens_after
 
 
-def test_the_childs_size_is_the_token_count_at_the_mark_plus_the_report(config_home: ConfigHome) -> None:
+def test_the_childs_size_is_the_token_count_at_the_mark_plus_the_report(
+    config_home: ConfigHome,
+) -> None:
     """The child's size is the client's token count at the mark plus the tokens of the report."""
     made = write_rewind(config_home, explored_records(), "r3")
     assert made.tokens_before == 9_000
@@ -365,7 +367,9 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
             "isSnapshotUpdate": False,
         }
 
-    decided = plan_rewind(config_home, [*explored_records(), make_snapshot("r0"), make_snapshot("p")], "r3")
+    decided = plan_rewind(
+        config_home, [*explored_records(), make_snapshot("r0"), make_snapshot("p")], "r3"
+    )
     assert decided.omitted_records is not None
     assert decided.omitted_records.prompt_id == "p"
     content = Path(write_child(decided.child, Where()).file).read_text()
@@ -400,7 +404,9 @@ def test_rewinds_of_real_sessions_pass_all_checks(
         return
     chance = random.Random(real_session.name)
     for place in {spoken[0], spoken[-1], *(chance.choice(spoken) for _ in range(2))}:
-        decided = plan_back.plan_back(session, make_mark(row.nodes[place - 1].uuid), "REPORT", Where())
+        decided = plan_back.plan_back(
+            session, make_mark(row.nodes[place - 1].uuid), "REPORT", Where()
+        )
         made = write_child(decided.child, Where())
         assert made.written
         kept = row.nodes[: find_largest_valid_count(row, place)]
@@ -417,7 +423,9 @@ def test_rewinds_of_real_sessions_pass_all_checks(
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
-def test_a_rewind_of_an_archived_session_is_written_to_its_project_folder(config_home: ConfigHome) -> None:
+def test_a_rewind_of_an_archived_session_is_written_to_its_project_folder(
+    config_home: ConfigHome,
+) -> None:
     """A rewind of an archived session writes its child to the session's original project folder."""
     path = write_session(
         config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9

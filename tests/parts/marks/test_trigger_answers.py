@@ -292,7 +292,9 @@ def test_a_mark_during_a_turn_is_placed_at_the_last_complete_step(
     assert found.uuid == "r3"
 
 
-def test_back_to_a_lost_mark_writes_only_the_report_and_warns(type_prompt: TypePrompt, parent: Path) -> None:
+def test_back_to_a_lost_mark_writes_only_the_report_and_warns(
+    type_prompt: TypePrompt, parent: Path
+) -> None:
     """``>back`` to a mark whose record is gone makes a child with the report alone and warns."""
     type_prompt(">mark x")
     write_session(parent.parent, SESSION, conversation(2, prefix="q"))
@@ -361,7 +363,9 @@ INVALID_MARK_FILES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", INVALID_MARK_FILES)
-def test_a_note_with_invalid_fields_is_not_read_as_a_mark(config_home: ConfigHome, name: str) -> None:
+def test_a_note_with_invalid_fields_is_not_read_as_a_mark(
+    config_home: ConfigHome, name: str
+) -> None:
     """A note with invalid fields is not read as a mark."""
     mark = Mark(SESSION, "r3", 3, "x", "2026-01-31T09:31:00.000Z")
     state.save_mark(mark)

@@ -275,7 +275,10 @@ def write_session_with_secret(home: ConfigHome, written_id: str = SESSION) -> No
     write_session(
         home.project(),
         written_id,
-        [*conversation(2, session_id=written_id), user(f"use {LISTED_SECRET}", uuid="u", parent=None)],
+        [
+            *conversation(2, session_id=written_id),
+            user(f"use {LISTED_SECRET}", uuid="u", parent=None),
+        ],
     )
 
 

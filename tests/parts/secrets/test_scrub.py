@@ -20,7 +20,12 @@ from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
-from tests.parts.secrets.scrub.planting import OLD_FILE_TIME, SECRETS, find_secrets_by_path, write_old_file
+from tests.parts.secrets.scrub.planting import (
+    OLD_FILE_TIME,
+    SECRETS,
+    find_secrets_by_path,
+    write_old_file,
+)
 from tests.redaction.examples import examples
 from tests.redaction.planted import random_chars
 
@@ -152,7 +157,9 @@ def test_an_unscrubbed_place_sets_the_exit_code(
     assert document("scrub", SESSION)["data"]["receipt"] is None
 
 
-def test_scrub_can_be_limited_to_one_kind_of_secret(session_with_secret: Path, document: Document) -> None:
+def test_scrub_can_be_limited_to_one_kind_of_secret(
+    session_with_secret: Path, document: Document
+) -> None:
     """``scrub --kind`` removes only secrets of that kind."""
     assert document("scrub", SESSION, "--kind", "aws-access-token")["data"]["receipt"] is None
     assert (

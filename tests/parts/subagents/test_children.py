@@ -132,7 +132,9 @@ def test_a_fork_contains_the_sub_agents_messages(
     ] == [child.stem]
 
 
-def test_the_opening_of_a_sub_agents_handoff_is_about_the_sub_agent(shared_subagent: Path, document: Document) -> None:
+def test_the_opening_of_a_sub_agents_handoff_is_about_the_sub_agent(
+    shared_subagent: Path, document: Document
+) -> None:
     """The opening of a sub-agent's handoff contains only the sub-agent's work.
 
     The opening contains references for ``read``.

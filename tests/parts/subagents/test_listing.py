@@ -78,7 +78,9 @@ def test_sub_agents_are_listed_with_their_tasks(
 
 
 @pytest.mark.parametrize("session_option", ["--archived", "--expiring", "--helpers"])
-def test_session_options_are_refused_for_sub_agents(document: Document, session_option: str) -> None:
+def test_session_options_are_refused_for_sub_agents(
+    document: Document, session_option: str
+) -> None:
     """``--subagents`` refuses options that only apply to sessions."""
     error = document("sessions", "--subagents", session_option, code=2)["error"]
     assert error["message"] == f"--subagents and {session_option} can't be combined"

@@ -98,13 +98,19 @@ class StandInServer:
             rows = list(self.answer(query))
         except Refusal as refusal:
             text = refusal.args[0]
-            return _build_protocol_message(b"E", b"SERROR\x00VERROR\x00CXX000\x00M" + text + b"\x00\x00")
+            return _build_protocol_message(
+                b"E", b"SERROR\x00VERROR\x00CXX000\x00M" + text + b"\x00\x00"
+            )
         width = len(rows[0]) if rows else 0
         columns = b"".join(
             b"c\x00" + struct.pack("!ihihih", 0, 0, 25, -1, -1, 1) for _ in range(width)
         )
         head = self.asides + _build_protocol_message(b"T", struct.pack("!h", width) + columns)
-        return head + b"".join(map(_build_row_message, rows)) + _build_protocol_message(b"C", b"SELECT 1\x00")
+        return (
+            head
+            + b"".join(map(_build_row_message, rows))
+            + _build_protocol_message(b"C", b"SELECT 1\x00")
+        )
 
 
 def _build_row_message(values: list[Value]) -> bytes:

@@ -67,7 +67,9 @@ def test_a_search_uses_the_word_index(alice: Machine, root: Connection) -> None:
         for words_asked in (["w8999"], ["w400", "w8001"], ["nowhere"]):
             search_team(words_asked, db, max_hits=1)
         db.connection.execute("select pg_stat_force_next_flush()")
-    by_index, by_row = (after - was for after, was in zip(count_index_scans_and_read_rows(), before, strict=True))
+    by_index, by_row = (
+        after - was for after, was in zip(count_index_scans_and_read_rows(), before, strict=True)
+    )
     assert by_index > 0
     assert by_row < 2 * TURN_COUNT, (
         "each of three is asked in three forms, since no turn here has a text that bears it out"
@@ -146,7 +148,9 @@ def test_no_known_secret_is_in_any_column(
         name, some = session_id(number + 1), found[number : number + 40]
         path = write_on_machine(alice, [user("one", uuid="o", session_id=name)], name)
         with path.open("ab") as stream:
-            stream.writelines(each.raw for each in some if each.place_name in LINE_RECORD_PLACE_NAMES)
+            stream.writelines(
+                each.raw for each in some if each.place_name in LINE_RECORD_PLACE_NAMES
+            )
         outputs = path.with_suffix("") / "tool-results"
         outputs.mkdir(parents=True)
         for place, each in enumerate(some):
@@ -288,7 +292,11 @@ def test_a_chunk_of_line_feeds_is_searched_quickly(
     read = read_turns._HitBuilder._read_texts
 
     def count_and_read(
-        reader: read_turns._HitBuilder, read_lines: list[bytes], line_number: int, *, is_subagent: bool
+        reader: read_turns._HitBuilder,
+        read_lines: list[bytes],
+        line_number: int,
+        *,
+        is_subagent: bool,
     ) -> object:
         nonlocal lines
         lines += len(read_lines)

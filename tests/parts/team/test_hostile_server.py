@@ -282,7 +282,11 @@ def test_hostile_rows_do_not_hide_the_good_row(
     with connection_with_answers(member_home, answer_and_record) as db:
         wanted = requests_to_server(member_home)[request_name](db)
     assert request_name not in READ_REQUEST_NAMES or has_good_session(wanted)
-    query_prefixes = [query_prefix for query_prefix in GOOD_ROWS if any(query.startswith(query_prefix) for query in asked)]
+    query_prefixes = [
+        query_prefix
+        for query_prefix in GOOD_ROWS
+        if any(query.startswith(query_prefix) for query in asked)
+    ]
     assert all(good_row(query) for query in asked if query.lstrip().startswith("select")), (
         "the stand-in knows each"
     )
@@ -293,12 +297,17 @@ def test_hostile_rows_do_not_hide_the_good_row(
                 assert has_good_session(told), (query_prefix, column)
             said = repr(told).encode().decode("unicode_escape", "replace")
             out = capfd.readouterr()
-            assert not set("\x1b\x9b\x07\u202e") & set(said + out.out + out.err), (query_prefix, column)
+            assert not set("\x1b\x9b\x07\u202e") & set(said + out.out + out.err), (
+                query_prefix,
+                column,
+            )
             assert bytes_of_other_files(tmp_path) == before, (query_prefix, column)
 
 
 @pytest.mark.parametrize("seconds_per_page", [0.0, 1.0], ids=["the same page", "ever older pages"])
-def test_a_search_ends_despite_endless_pages(member_home: ConfigHome, seconds_per_page: float) -> None:
+def test_a_search_ends_despite_endless_pages(
+    member_home: ConfigHome, seconds_per_page: float
+) -> None:
     """A search ends even if the server sends an endless number of full pages."""
     pages = 0
 
@@ -355,7 +364,9 @@ def has_good_session(result: object) -> bool:
     return isinstance(result, list) and any(hit.session_id == SESSION for hit in result)
 
 
-def _result_among_hostile_rows(home: ConfigHome, request_name: str, query_prefix: str, column: int) -> object:
+def _result_among_hostile_rows(
+    home: ConfigHome, request_name: str, query_prefix: str, column: int
+) -> object:
     """Return the result of a request whose answer has hostile rows before and after the good row.
 
     If the request fails, return its error message.
@@ -439,7 +450,10 @@ def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> No
             raise Refusal(ESCAPE_SEQUENCES + b"no\x1b[2J\r\n" + b"x" * 10_000)
         return [row]
 
-    with pytest.raises(TeamFailed) as refused, connection_with_answers(member_home, refuse_query) as db:
+    with (
+        pytest.raises(TeamFailed) as refused,
+        connection_with_answers(member_home, refuse_query) as db,
+    ):
         list_team_sessions(db)
     assert not set("\x1b\x9b\x07\r\n") & set(refused.value.message)
     assert len(refused.value.message) < 400
@@ -457,7 +471,8 @@ def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> No
 
 
 @pytest.mark.parametrize(
-    ("limit_name", "message"), [("_MAX_SESSION_BYTES", "exceeds"), ("_MAX_FETCH_SECONDS", "too slowly")]
+    ("limit_name", "message"),
+    [("_MAX_SESSION_BYTES", "exceeds"), ("_MAX_FETCH_SECONDS", "too slowly")],
 )
 def test_fetching_a_session_has_limits(
     member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, limit_name: str, message: str
@@ -569,7 +584,10 @@ def test_a_push_stops_at_its_time_limit(
     if is_background:
         failure = read_failure(member_home.where)
         assert failure is not None
-        assert (failure.reason, failure.waiting_session_count) == ("The team's database does not answer", 1)
+        assert (failure.reason, failure.waiting_session_count) == (
+            "The team's database does not answer",
+            1,
+        )
 
 
 ROLLBACK_SCRIPT = """
@@ -669,7 +687,8 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, answer_kind
     server.write_service_file(Path(os.environ["PGSERVICEFILE"]))
     try:
         done = subprocess.run(
-            [sys.executable, "-c", MEMORY_MEASUREMENT_SCRIPT, SESSION], capture_output=True, text=True, check=False, timeout=300,
+            [sys.executable, "-c", MEMORY_MEASUREMENT_SCRIPT, SESSION],
+            capture_output=True, text=True, check=False, timeout=300,
             env={**os.environ, **member_home.where.environ, "PYTHONPATH": str(REPO / "src")},
         )  # fmt: skip
     finally:

@@ -119,11 +119,11 @@ class Machines(RuleBasedStateMachine):
         left = sent_piece_count
         real = pushing._SessionPush._append_chunk
 
-        def append_or_be_killed(self: pushing._SessionPush, *given: object) -> object:
+        def append_or_be_killed(self: pushing._SessionPush, *arguments: object) -> object:
             nonlocal left
             if not left and is_before_sending:
                 raise _KilledError
-            answer = real(self, *given)  # type: ignore[arg-type]
+            answer = real(self, *arguments)  # type: ignore[arg-type]
             if not left:
                 raise _KilledError
             left -= 1

@@ -399,7 +399,9 @@ def test_only_an_admin_creates_the_table_of_a_new_month(
         ("connection failed: Connection refused", "the network"),
     ],
 )
-def test_a_missing_setting_of_the_connection_is_named(error_text: str, expected_remedy: str) -> None:
+def test_a_missing_setting_of_the_connection_is_named(
+    error_text: str, expected_remedy: str
+) -> None:
     """If a connection fails because a setting is missing, the remedy names the setting.
 
     The error quotes the message from libpq, the server or pgbouncer.
@@ -409,7 +411,9 @@ def test_a_missing_setting_of_the_connection_is_named(error_text: str, expected_
     assert expected_remedy in failed.value.remedy
 
 
-@pytest.mark.parametrize("service", ["host=x password=y", "postgresql://a:b@c/d", "", "../x", "a b"])
+@pytest.mark.parametrize(
+    "service", ["host=x password=y", "postgresql://a:b@c/d", "", "../x", "a b"]
+)
 def test_join_accepts_only_a_service_name(service: str, tmp_path: Path) -> None:
     """``join`` refuses an address or a password before it connects."""
     home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})

@@ -629,7 +629,8 @@ def test_no_lock_delays_the_end_of_membership(
 def apply_admin_decision(db: Database, login: str, decision: str) -> None:
     """Carry out the admin's decision about a member: retire, give or remove."""
     db.run_statement(
-        "select team.settle_member(%s, %s, %s)", (login, decision, "admin" if decision == "give" else "")
+        "select team.settle_member(%s, %s, %s)",
+        (login, decision, "admin" if decision == "give" else ""),
     )
 
 
@@ -784,7 +785,9 @@ def test_no_member_can_lock_out_an_owner(
             root.execute("alter role alice reset lock_timeout")
 
 
-def test_two_machines_with_the_same_name_get_different_labels(alice: Machine, tmp_path: Path) -> None:
+def test_two_machines_with_the_same_name_get_different_labels(
+    alice: Machine, tmp_path: Path
+) -> None:
     """If two machines of a member have the same name, the second machine's label contains part of its id."""
     other = Machine(tmp_path / "again" / "laptop", "alice")
     for machine in (alice, other):

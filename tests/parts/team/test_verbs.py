@@ -167,8 +167,12 @@ def test_a_command_below_a_client_counts_as_run_by_the_model(people: dict[str, P
 def make_failing_push_function(session: str) -> Callable[..., object]:
     """Return a push function with a bug that makes it fail for this session."""
 
-    def push_or_fail(each: SessionFile, *given: Any) -> object:
-        return 1 // 0 if each.session_id == session else pushing.push_session(each, *given)
+    def push_or_fail(session_file: SessionFile, *arguments: Any) -> object:
+        return (
+            1 // 0
+            if session_file.session_id == session
+            else pushing.push_session(session_file, *arguments)
+        )
 
     return push_or_fail
 

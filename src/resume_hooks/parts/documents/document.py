@@ -18,7 +18,7 @@ from resume_hooks import settings
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
 from resume_hooks.derive.fresh_child import FreshPlan, format_digest_reference
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.parts.documents.document_folders import DOCUMENT_SUFFIX, DOCUMENT_FOLDER_SETTING
+from resume_hooks.parts.documents.document_folders import DOCUMENT_FOLDER_SETTING, DOCUMENT_SUFFIX
 from resume_hooks.paths import Where, project_folders
 from resume_hooks.reading.digest.opening import BULLET, INDENT, format_whole_digest
 from resume_hooks.redaction.texts import redact
@@ -78,7 +78,11 @@ def list_documents(fresh_plan: FreshPlan, where: Where, out_path: str = "") -> A
 
     The paths come from the setting and from ``out_path``, the result of ``resolve_out_path``.
     """
-    value, paths, warnings = str(settings.load_settings(where)[DOCUMENT_FOLDER_SETTING].value), [out_path], []
+    value, paths, warnings = (
+        str(settings.load_settings(where)[DOCUMENT_FOLDER_SETTING].value),
+        [out_path],
+        [],
+    )
     if value:
         try:
             paths.append(
@@ -93,7 +97,12 @@ def list_documents(fresh_plan: FreshPlan, where: Where, out_path: str = "") -> A
 
 
 def write_documents(
-    fresh_plan: FreshPlan, receipt: Receipt, where: Where, out_path: str = "", *, force: bool = False
+    fresh_plan: FreshPlan,
+    receipt: Receipt,
+    where: Where,
+    out_path: str = "",
+    *,
+    force: bool = False,
 ) -> AccompanyingFiles:
     """Write the documents of a new session, and return their paths and the warnings.
 
@@ -137,7 +146,9 @@ def _resolve_setting_folder(value: str, home: str) -> str:
         raise WriteFailed(f"{DOCUMENT_FOLDER_SETTING} was ignored: {value} leads out of {home}")
     if path != os.path.normpath(os.path.join(os.path.realpath(home), value)):
         # A repository may contain such a link.
-        raise WriteFailed(f"{DOCUMENT_FOLDER_SETTING} was ignored: a link leads from {value} to {path}")
+        raise WriteFailed(
+            f"{DOCUMENT_FOLDER_SETTING} was ignored: a link leads from {value} to {path}"
+        )
     return path
 
 

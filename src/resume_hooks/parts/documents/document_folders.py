@@ -24,9 +24,7 @@ def note_on_written_files(where: Where) -> str:
     """
     value = settings.load_settings(where)[DOCUMENT_FOLDER_SETTING].value
     if value:
-        return (
-            f"The documents that handoffs wrote into your projects are kept ({DOCUMENT_FOLDER_SETTING}: {value})."
-        )
+        return f"The documents that handoffs wrote into your projects are kept ({DOCUMENT_FOLDER_SETTING}: {value})."
     return ""
 
 
@@ -37,7 +35,9 @@ def find_document_folder_and_suffix(
 
     Yield nothing if the setting is empty or if the session's folder does not exist.
     """
-    if value := os.path.expanduser(str(settings.load_settings(where)[DOCUMENT_FOLDER_SETTING].value)):
+    if value := os.path.expanduser(
+        str(settings.load_settings(where)[DOCUMENT_FOLDER_SETTING].value)
+    ):
         if os.path.isabs(value):
             home = os.sep
         else:

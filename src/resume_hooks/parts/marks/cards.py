@@ -89,7 +89,10 @@ def format_question_card(active_mark: Mark, goal: str, storage_error: str, trigg
     lines = [
         f"mark not set · another is active, set {format_mark_age(active_mark)}",
         "",
-        *(f"  {line}" for line in (*_format_mark_lines(active_mark, with_possessive=True), *goal_lines)),
+        *(
+            f"  {line}"
+            for line in (*_format_mark_lines(active_mark, with_possessive=True), *goal_lines)
+        ),
         "",
         *(f"  {line}" for line in replace_lines),
         f"  back to that one          {trigger.name_of_verb('back')} what you found out",

@@ -102,7 +102,11 @@ def format_opening_for_model(child: Draft, data: OpeningData) -> str:
 
     It contains the lineage, the position of the mark, the findings of a fork, and the report.
     """
-    mark, omitted_records, missing_mark_reason = data.mark, data.omitted_records, data.missing_mark_reason
+    mark, omitted_records, missing_mark_reason = (
+        data.mark,
+        data.omitted_records,
+        data.missing_mark_reason,
+    )
     mark_time = format_minute(mark.started_at)
     place_text = f"at a mark that the user set, {mark_time}"
     if mark.left_parent_id:
@@ -144,7 +148,11 @@ def format_opening_for_model(child: Draft, data: OpeningData) -> str:
 
 def format_opening_for_screen(data: OpeningData) -> str:
     """Return the opening of the child for the screen."""
-    mark, omitted_records, missing_mark_reason = data.mark, data.omitted_records, data.missing_mark_reason
+    mark, omitted_records, missing_mark_reason = (
+        data.mark,
+        data.omitted_records,
+        data.missing_mark_reason,
+    )
     if mark.goal:
         goal = f": {collapse_line(plain_text(mark.goal), MAX_GOAL_CHARACTERS)}"
     else:
@@ -357,7 +365,11 @@ def _split_at_mark(session: SessionFile, mark: Mark) -> _SplitSession:
     else:
         conversation = None
     return conversation or _SplitSession(
-        parent, kept_nodes, nodes[0 if missing_mark_reason else len(kept_nodes) :], missing_mark_reason, remarks
+        parent,
+        kept_nodes,
+        nodes[0 if missing_mark_reason else len(kept_nodes) :],
+        missing_mark_reason,
+        remarks,
     )
 
 
@@ -401,7 +413,8 @@ def _select_nodes_up_to_mark(
             missing_mark_reason,
             [
                 (
-                    f"{mark.subject} can't be found any more ({missing_mark_reason}): the new session has only the report."
+                    f"{mark.subject} can't be found any more ({missing_mark_reason}): the new session "
+                    "has only the report."
                 )
             ],
         )

@@ -264,7 +264,7 @@ class _AuditRun:
                 location.path,
                 last_scan,
                 by_line=contains_record_lines(location.path),
-                count_read=self._add_bytes_read,
+                count_read_bytes=self._add_bytes_read,
             )
             self._scans_by_inode[name] = scan
         self.cache.store_scan(location.path, scan)

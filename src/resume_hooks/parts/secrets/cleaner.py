@@ -268,7 +268,9 @@ class Cleaner:
                 )
             )
         if selected_secrets:
-            return replace_secrets_in_bytes(raw, _extend_secrets_to_word_ends(raw, selected_secrets))
+            return replace_secrets_in_bytes(
+                raw, _extend_secrets_to_word_ends(raw, selected_secrets)
+            )
         return raw
 
     def _clean_string(self, quoted_string: bytes, removed_secrets: list[RemovedSecret]) -> bytes:

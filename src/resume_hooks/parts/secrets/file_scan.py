@@ -128,7 +128,9 @@ def scan_chunks(chunks: Iterable[FileChunk]) -> Iterator[FoundSecret]:
     outputs: dict[str, PrintedOutputs] = {}
     for chunk in chunks:
         if chunk.format == LINE_FORMAT:
-            yield from _scan_line(chunk, outputs.setdefault(chunk.archived_file_path, PrintedOutputs()))
+            yield from _scan_line(
+                chunk, outputs.setdefault(chunk.archived_file_path, PrintedOutputs())
+            )
         else:
             yield from _scan_text(chunk)
 
@@ -152,7 +154,13 @@ def _scan_line(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecre
     uuid, time = get_string(record, "uuid"), get_string(record, "timestamp")
     for kind, start, end in secret_spans:
         yield FoundSecret(
-            kind, chunk.line_number, chunk.offset + start, end - start, uuid, time, chunk.archived_file_path
+            kind,
+            chunk.line_number,
+            chunk.offset + start,
+            end - start,
+            uuid,
+            time,
+            chunk.archived_file_path,
         )
 
 
@@ -178,7 +186,9 @@ def _scan_text(chunk: FileChunk) -> Iterator[FoundSecret]:
         line_number += raw.count(b"\n", counted_bytes, span.start)
         counted_bytes = span.start
         length = span.end - span.start
-        yield FoundSecret(span.kind, line_number, span.start, length, "", "", chunk.archived_file_path)
+        yield FoundSecret(
+            span.kind, line_number, span.start, length, "", "", chunk.archived_file_path
+        )
 
 
 class _BlockScanner:

@@ -446,7 +446,10 @@ def _explain_exclusion(location: Location, reach: ScrubReach) -> str:
             reach.includes_documents,
             "It is a file of the project. To include it, add --documents.",
         ),
-        CLIENT: (reach.includes_client_files, "It belongs to the client. To include it, add --client."),
+        CLIENT: (
+            reach.includes_client_files,
+            "It belongs to the client. To include it, add --client.",
+        ),
     }.get(location.kind)
     if reasons_by_kind is not None and not reasons_by_kind[0]:
         return reasons_by_kind[1]

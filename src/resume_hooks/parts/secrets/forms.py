@@ -72,7 +72,8 @@ class SecretList(StrictModel):
         "the number of files that were searched now or are unchanged since an earlier search",
     )
     bytes: int = audit_field(
-        lambda audit: audit.total_bytes, "the total size of the files that ``files`` counts, in bytes"
+        lambda audit: audit.total_bytes,
+        "the total size of the files that ``files`` counts, in bytes",
     )
     bytes_read: int = audit_field(
         lambda audit: audit.bytes_read, "the number of bytes that were read by this command"

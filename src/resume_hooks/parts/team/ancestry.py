@@ -81,7 +81,7 @@ def _fetch_ancestors(
             )
             rows.append(_build_ancestor(ancestor) if ancestor else unseen_ancestor)
             if ancestor:
-                session_id, owner = (ancestor.parent, ancestor.owner)
+                session_id, owner = (ancestor.parent_id, ancestor.owner)
             else:
                 session_id, owner = ("", "")
     return rows[::-1]

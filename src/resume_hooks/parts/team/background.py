@@ -252,7 +252,9 @@ def main() -> None:
             )
         return
     waiting_mark = os.path.join(team_file.find_team_folder(where), "waiting", str(session_id))
-    pause = 0.0  # After a failed push, the mark file's time is in the future, and ``push_unsent`` does nothing until then.
+    # After a failed push, the mark file's time is in the future, and ``push_unsent`` does nothing until
+    # then.
+    pause = 0.0
     with contextlib.suppress(OSError):
         elapsed = (
             time.time() - os.stat(os.path.join(find_team_folder(where), PUSH_MARK_FILE)).st_mtime
@@ -263,7 +265,10 @@ def main() -> None:
     with contextlib.suppress(SessionOpen):
         if pause:
             with lock_folder(
-                waiting_mark, where, "Another process is already waiting to push", "Could not wait in"
+                waiting_mark,
+                where,
+                "Another process is already waiting to push",
+                "Could not wait in",
             ):
                 time.sleep(pause)
         push_unsent(where, lambda: time.monotonic() > deadline, str(session_id))

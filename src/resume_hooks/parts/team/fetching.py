@@ -179,7 +179,10 @@ def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
         try:
             make_private_folder(folder, where)
             os.replace(bundled_session.records_path, path)
-            pulled_rows = {**read_pulled_sessions(where), team_session.row_id: team_session.session_id}
+            pulled_rows = {
+                **read_pulled_sessions(where),
+                team_session.row_id: team_session.session_id,
+            }
             state_file.replace_state_file(
                 os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _ROWS_FILE_NAME),
                 json.dumps(pulled_rows).encode(),
@@ -197,7 +200,9 @@ def read_pulled_sessions(where: Where) -> dict[int, str]:
 
     The row id is that of the session on the server.
     """
-    rows = read_json_object(os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _ROWS_FILE_NAME))
+    rows = read_json_object(
+        os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _ROWS_FILE_NAME)
+    )
     return {int(row): name for row, name in rows.items() if row.isdecimal() and is_session_id(name)}
 
 

@@ -291,7 +291,9 @@ class _SessionPush:
             learn_secrets_in_file(
                 redactor,
                 path,
-                progress.offset if progress and is_uploaded_content_unchanged(progress, path) else 0,
+                progress.offset
+                if progress and is_uploaded_content_unchanged(progress, path)
+                else 0,
             )
         return redactor
 
@@ -311,7 +313,9 @@ class _SessionPush:
             progress_by_file = self._send_files(row_id, progress_by_file)
         except _ContentDiffersError:
             result, self._counter = "replaced", _PushCounter()
-            row_id = self._begin_session_row(row_id, must_replace=self._rescan or cursor.must_replace)
+            row_id = self._begin_session_row(
+                row_id, must_replace=self._rescan or cursor.must_replace
+            )
             try:
                 progress_by_file = self._send_files(row_id, {})
             except _ContentDiffersError as error:
@@ -475,7 +479,9 @@ class _SessionPush:
             raise _ContentDiffersError
         raise _ShorterFileError
 
-    def _server_chunk_begins_with(self, body: bytes, file_row_id: int, first_line_number: int) -> bool:
+    def _server_chunk_begins_with(
+        self, body: bytes, file_row_id: int, first_line_number: int
+    ) -> bool:
         decompressor, content = zlib.decompressobj(), b""
         with contextlib.suppress(zlib.error, ImportFailed):
             for packed_slice in fetch_slices(

@@ -95,12 +95,14 @@ def queue_deletion(session_id: str, where: Where) -> str:
     if (
         read_team(where) is None
         or not is_session_id(session_id)
-        or not read_cursor(session_id, where).row
+        or not read_cursor(session_id, where).row_id
     ):
         return ""
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
-            os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER_NAME, session_id), b"", where
+            os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER_NAME, session_id),
+            b"",
+            where,
         )
     return (
         "The team's server keeps the session until the next push. To remove it now: resume-hooks "

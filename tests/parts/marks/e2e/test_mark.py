@@ -281,7 +281,11 @@ def assert_rewinds_match_the_client(
 
 
 def resume_request(
-    client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, extra_arguments: list[str]
+    client: ClientVersion,
+    home: ClientHome,
+    api: MockApi,
+    session_id: str,
+    extra_arguments: list[str],
 ) -> Request:
     """Return the client's request when it resumes a session."""
     api.clear_requests()

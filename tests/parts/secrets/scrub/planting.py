@@ -279,7 +279,9 @@ def _write_children(home: ConfigHome, path: Path) -> Iterator[Path]:
     yield from (trimmed, forked, rewritten)
 
 
-def find_secrets_by_path(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str, list[str]]:
+def find_secrets_by_path(
+    home: ConfigHome, secrets: Sequence[str] = SECRETS
+) -> dict[str, list[str]]:
     """Map the path of each file that contains secrets to these secrets.
 
     The files in the packs of archived sessions are included. A file with several hard links is
@@ -301,8 +303,12 @@ def find_secrets_by_path(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> 
     return found
 
 
-def _unpack_archived_files(archived_session: manifest.ArchivedSession) -> Iterator[tuple[str, bytes]]:
-    for part, pieces in unpack.read_pack_contents(archived_session.folder, list(archived_session.all_parts)):
+def _unpack_archived_files(
+    archived_session: manifest.ArchivedSession,
+) -> Iterator[tuple[str, bytes]]:
+    for part, pieces in unpack.read_pack_contents(
+        archived_session.folder, list(archived_session.all_parts)
+    ):
         yield part.place, b"".join(pieces)
 
 

@@ -82,7 +82,9 @@ def test_a_scrubbed_child_has_no_secret_and_the_parent_is_unchanged(
     assert manifest.list_archived(config_home.where) == [], "of what is to go no copy more is kept"
 
 
-def test_the_size_of_a_scrubbed_child_includes_text_after_the_last_token_count(config_home: ConfigHome) -> None:
+def test_the_size_of_a_scrubbed_child_includes_text_after_the_last_token_count(
+    config_home: ConfigHome,
+) -> None:
     """The size of a scrubbed child is counted like the size of a trim.
 
     The size includes the text after the last token count.

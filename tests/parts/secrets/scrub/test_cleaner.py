@@ -153,7 +153,13 @@ def test_common_words_are_not_searched_as_secrets() -> None:
     """
     told = [
         value
-        for value in ("hunter2", "correcthorse", "toolu_01AbCdEf123456", make_secret(), "a1b2c3d4e5f6")
+        for value in (
+            "hunter2",
+            "correcthorse",
+            "toolu_01AbCdEf123456",
+            make_secret(),
+            "a1b2c3d4e5f6",
+        )
         if is_distinctive_secret(value)
     ]
     assert told == [make_secret(), "a1b2c3d4e5f6"]
@@ -284,7 +290,9 @@ WIDE_RUN_REPEATED_TEXTS = [
     "://a:Hx7kQ2mZp9@b ", " -p", "@", "cookie:", "login a password ", "<secret>", "$2b$", "$", "MIIEpAIBAAKCAQEA\n",
     "net use \\\\a ", "-----BEGIN PRIVATE KEY-----\n", "\x1b[", "\x1b]8;;", "\x1b[1ma",
 ]  # fmt: skip
-WIDE_REPEATED_TEXTS = [pytest.param(text, marks=pytest.mark.wide) for text in WIDE_RUN_REPEATED_TEXTS]
+WIDE_REPEATED_TEXTS = [
+    pytest.param(text, marks=pytest.mark.wide) for text in WIDE_RUN_REPEATED_TEXTS
+]
 
 CLEANERS_BY_NAME: dict[str, Callable[[str], object]] = {
     "text": redact,
@@ -302,12 +310,19 @@ CLEANERS_BY_NAME: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("repeated_text", [*one_in(3, REPEATED_TEXTS), *WIDE_REPEATED_TEXTS])
 def test_a_line_of_repeated_text_is_cleaned_quickly(repeated_text: str) -> None:
     """A line of 350 KB with a repeated text is cleaned within the test's time limit."""
-    CLEANERS_BY_NAME["scrubbed line"](repeated_text * (REPEATED_TEXT_CHARACTERS // len(repeated_text)))
+    CLEANERS_BY_NAME["scrubbed line"](
+        repeated_text * (REPEATED_TEXT_CHARACTERS // len(repeated_text))
+    )
 
 
-@pytest.mark.parametrize("cleaner_name", [cleaner_name for cleaner_name in CLEANERS_BY_NAME if cleaner_name != "scrubbed line"])
+@pytest.mark.parametrize(
+    "cleaner_name",
+    [cleaner_name for cleaner_name in CLEANERS_BY_NAME if cleaner_name != "scrubbed line"],
+)
 @pytest.mark.parametrize("repeated_text", [*REPEATED_TEXTS[:3], *WIDE_REPEATED_TEXTS])
-def test_repeated_text_in_other_places_is_cleaned_quickly(repeated_text: str, cleaner_name: str) -> None:
+def test_repeated_text_in_other_places_is_cleaned_quickly(
+    repeated_text: str, cleaner_name: str
+) -> None:
     """A repeated phrase in a text, a partial line or a JSON key is cleaned within the time limit."""
     CLEANERS_BY_NAME[cleaner_name](repeated_text * (REPEATED_TEXT_CHARACTERS // len(repeated_text)))
 
@@ -315,7 +330,8 @@ def test_repeated_text_in_other_places_is_cleaned_quickly(repeated_text: str, cl
 def test_many_known_secrets_are_removed_quickly() -> None:
     """Thousands of known secrets are removed within the test's time limit."""
     secrets = {
-        f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password" for number in range(REPEATED_TEXT_CHARACTERS // 50)
+        f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password"
+        for number in range(REPEATED_TEXT_CHARACTERS // 50)
     }
     cleaner = Cleaner(literals=Literals(secrets), scanning=False)
     text = "\n".join(f"it is {secret} today" for secret in secrets)
@@ -327,6 +343,10 @@ def test_many_shortened_secrets_are_removed_quickly() -> None:
     secret = "Hx7kQ2mZp9Lr4Tw8Vb3nYc6dEs5gAu1j"
     cleaner = Cleaner(literals=Literals({secret: "password"}), scanning=False)
     assert (
-        len(cleaner.clean_text(f"{secret[:24]} ".encode() * (REPEATED_TEXT_CHARACTERS // 25)).removed_secrets)
+        len(
+            cleaner.clean_text(
+                f"{secret[:24]} ".encode() * (REPEATED_TEXT_CHARACTERS // 25)
+            ).removed_secrets
+        )
         == REPEATED_TEXT_CHARACTERS // 25
     )

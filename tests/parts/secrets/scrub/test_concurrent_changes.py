@@ -139,11 +139,11 @@ def test_a_session_archived_during_a_scrub_is_scrubbed(
         )
     )
 
-    def commit_slowly(kept: Any, where: Where) -> Any:
+    def commit_slowly(archived_session: Any, where: Where) -> Any:
         if threading.current_thread() is keeper:
             linked.set()
             time.sleep(0.3)
-        return commit(kept, where)
+        return commit(archived_session, where)
 
     def start_archiving() -> None:
         keeper.start()

@@ -49,8 +49,8 @@ from tests.builders import (
 )
 from tests.crashes import kill_before_each_change
 from tests.parts.secrets.scrub.planting import (
-    UNRELATED_SESSION_ID,
     SECRETS,
+    UNRELATED_SESSION_ID,
     PlantedHome,
     find_secrets_by_path,
     plant_secrets,
@@ -310,7 +310,7 @@ def test_a_named_secret_is_removed_in_all_its_forms(config_home: ConfigHome) -> 
     assert not findings.search_all_files(
         session_file(str(path)), config_home.where
     ).locations_to_change
-    scrub_in_place(config_home, path, values=parse_named_secrets(phrase.encode()))
+    scrub_in_place(config_home, path, named_secrets=parse_named_secrets(phrase.encode()))
     assert b"staple" not in path.read_bytes()
     assert path.read_bytes().count(b"[secret removed: named]") == 2
 
@@ -591,7 +591,10 @@ def test_deleted_files_with_a_newer_manifest_are_only_reported(
 
 @pytest.mark.parametrize("subfolder", ["subagents", "tool-results", "."])
 def test_an_unreadable_folder_is_reported(
-    config_home: ConfigHome, session_with_secret: Path, monkeypatch: pytest.MonkeyPatch, subfolder: str
+    config_home: ConfigHome,
+    session_with_secret: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    subfolder: str,
 ) -> None:
     """A folder that cannot be listed is reported by a scrub and by an audit."""
     closed = os.path.normpath(session_with_secret.with_suffix("") / subfolder)

@@ -88,7 +88,9 @@ def test_a_fork_sends_the_sub_agents_conversation(
     knew = [*rows_of_request(own), ("text", "assistant", "THREE")]
     assert [kind for kind, _, _ in knew] == ["text", "tool_use", "tool_result", "text"]
     assert resume_request(client, home, api, child.stem) == knew
-    told = make_child_by_verb(home, "handoff", f"{parent.stem[:8]}/{agent.stem}", "-n", "count again")
+    told = make_child_by_verb(
+        home, "handoff", f"{parent.stem[:8]}/{agent.stem}", "-n", "count again"
+    )
     api.clear_requests()
     done = run_print(client, home, api, "go on", resume=told.stem)
     assert done.returncode == 0, done.stderr

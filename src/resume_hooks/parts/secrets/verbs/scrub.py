@@ -51,7 +51,9 @@ _HEADINGS_BY_STATE = {
     REMAINING_STATE: "Not removed, or perhaps not removed, from:",
     EXCLUDED_STATE: "Also found, but not changed:",
 }
-_UNCHANGED_PARENT_NOTE = "The session itself still contains the secrets: only the child was written."
+_UNCHANGED_PARENT_NOTE = (
+    "The session itself still contains the secrets: only the child was written."
+)
 _FOLDER_NAME_NOTE = (
     "The name of the project's folder contains a secret, which stays in every record, because Claude "
     "Code finds a session by its folder. Rename the folder."

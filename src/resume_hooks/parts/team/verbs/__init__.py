@@ -53,7 +53,9 @@ class ProjectsOptions(
         required=False, type=click.Choice(["add", "remove", "admit", "dismiss"])
     )
     member: str | None = argument(required=False)
-    project: str | None = option(metavar="DIR", help="The project's folder; by default the current folder.")
+    project: str | None = option(
+        metavar="DIR", help="The project's folder; by default the current folder."
+    )
 
 
 class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:record_member"):
@@ -77,7 +79,9 @@ class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_se
     change: str = argument(type=click.Choice(["keep", "retire", "give", "remove"]))
     login: str = argument()
     to: str = option(
-        metavar="LOGIN", default="", help="With give: the new owner. With keep: the role's new name."
+        metavar="LOGIN",
+        default="",
+        help="With give: the new owner. With keep: the role's new name.",
     )
     yes: bool = YES_OPTION
 

@@ -210,5 +210,7 @@ def leave_joined_team(options: LeaveOptions) -> None:
     print_team_answer(
         options,
         {"written": True},
-        lambda: "You left the team. To remove a session from its server, run team forget on any machine.",
+        lambda: (
+            "You left the team. To remove a session from its server, run team forget on any machine."
+        ),
     )
