@@ -1,4 +1,4 @@
-"""Handle an event that only Codex sends, with the engine's Python."""
+"""Use the engine's Python to handle an event that only Codex sends."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from install_python import MissingPythonError, find_venv_maker
 from venv_commands import (
     BuildError,
-    create_borrowing_venv,
+    create_venv_with_borrowed_packages,
     create_venv,
     install_locked_packages,
     is_damaged,
@@ -30,9 +30,9 @@ __all__ = [
     "is_venv_ready",
     "list_needed_lock_files",
 ]
-ROOT = Path(__file__).resolve().parent.parent
-ENGINE_LOCK_FILE = ROOT / "requirements.lock"
-TEAM_LOCK_FILE = ROOT / "requirements-team.lock"
+PLUGIN_FOLDER = Path(__file__).resolve().parent.parent
+ENGINE_LOCK_FILE = PLUGIN_FOLDER / "requirements.lock"
+TEAM_LOCK_FILE = PLUGIN_FOLDER / "requirements-team.lock"
 TOOL_FILE_NAME = "tool"
 """Name of the file that contains the path of a Python: that of a command installed by pipx or uv.
 
@@ -42,7 +42,7 @@ A venv that contains this file uses the packages of that Python.
 
 def list_needed_lock_files(*, has_team: bool) -> list[Path]:
     """Return the lock files to install: the engine's, and for a team also that of the database driver."""
-    sys.path.insert(0, str(ROOT / "src"))
+    sys.path.insert(0, str(PLUGIN_FOLDER / "src"))
     from resume_hooks import questions, seam  # Our own modules, which run on any Python >= 3.9.
     from resume_hooks.paths import Where
 
@@ -74,9 +74,9 @@ def is_venv_ready(data_folder: Path, lock_files: list[Path]) -> bool:
 def build_venv(data_folder: Path, lock_files: list[Path]) -> None:
     """Build a venv under a new name, and make the link `venv` point to it.
 
-    If only the team's driver is missing, add the driver to the current venv instead. If only the
-    driver fails, the new venv is used without it, and BuildError is raised. After any other
-    BuildError, MissingPythonError or OSError, the old venv stays in use.
+    If only the database driver for a team is missing, add the driver to the current venv instead.
+    If only the driver fails, the new venv is used without it, and BuildError is raised. After any
+    other BuildError, MissingPythonError or OSError, the old venv stays in use.
     """
     new_venv = data_folder / f"venv-{digest_lock_files(lock_files)}-{os.getpid()}"
     wants_driver = TEAM_LOCK_FILE in lock_files
@@ -87,7 +87,7 @@ def build_venv(data_folder: Path, lock_files: list[Path]) -> None:
             switch_venv(data_folder, new_venv)
             return
         maker = find_venv_maker()
-        if lacks_only_driver(data_folder):
+        if lacks_only_database_driver(data_folder):
             add_driver(data_folder / "venv", maker)
             return
         create_venv(new_venv, maker, ENGINE_LOCK_FILE)
@@ -106,10 +106,10 @@ def build_venv(data_folder: Path, lock_files: list[Path]) -> None:
         raise driver_error
 
 
-def lacks_only_driver(data_folder: Path) -> bool:
+def lacks_only_database_driver(data_folder: Path) -> bool:
     """Return whether the current venv works and has all of the engine's packages itself.
 
-    If such a venv is outdated, it lacks only the team's driver.
+    If such a venv is outdated, it lacks only the database driver for a team.
     """
     venv = data_folder / "venv"
     return (
@@ -137,7 +137,7 @@ def borrow_packages(new_venv: Path, tool_python: str) -> bool:
     Return False if `tool_python` does not work.
     """
     try:
-        create_borrowing_venv(new_venv, tool_python)
+        create_venv_with_borrowed_packages(new_venv, tool_python)
     except BuildError:  # The Python was removed or does not work.
         shutil.rmtree(new_venv, ignore_errors=True)
         return False

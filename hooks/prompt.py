@@ -1,6 +1,6 @@
-"""Run the hook for prompts, with the engine's Python.
+"""Use the engine's Python to run the hook for prompts.
 
-If a package is missing, the fallback answers.
+If a package is missing, the fallback answers the prompt.
 """
 
 from __future__ import annotations

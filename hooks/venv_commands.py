@@ -142,7 +142,7 @@ def _pip_install(venv_python_path: str, maker: str, lock_file: Path, *source: st
         )
 
 
-def create_borrowing_venv(venv: Path, tool_python: str) -> None:
+def create_venv_with_borrowed_packages(venv: Path, tool_python: str) -> None:
     """Create a venv without packages of its own. Its Python loads the packages of the Python `tool_python`."""
     run_step("python -m venv", tool_python, "-I", "-m", "venv", "--without-pip", str(venv))
     run_step("lending packages", tool_python, "-I", "-c", LEND_PACKAGES_CODE, str(venv))

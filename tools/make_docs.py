@@ -22,7 +22,7 @@ from resume_hooks import parts, questions, settings
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.hooks.triggers import NOT_ALONE_HINT, TRIGGER_ALIASES, TRIGGER_ROWS, TYPED_SIGN
+from resume_hooks.hooks.triggers import COMMAND_NOT_ALONE_HINT, TRIGGER_ALIASES, TRIGGER_ROWS, TYPED_SIGN
 from resume_hooks.part import Answer, Option, Part
 from resume_hooks.seam import Question, Trigger
 from resume_hooks.sessions.agents.registry import CLAUDE_ROW
@@ -333,7 +333,7 @@ def commands_module() -> str:
     words += f"export const ANSWERED_TRIGGERS = {json.dumps(answered)}\n"
     words += f"\nexport const PROMPT_HELD_MESSAGE = {json.dumps(PROMPT_HELD_MESSAGE)}\n"
     words += f"export const PROMPT_IN_LIST_MESSAGE = {json.dumps(PROMPT_IN_LIST_MESSAGE)}\n"
-    words += f"\nexport const NOT_ALONE = {json.dumps(NOT_ALONE_HINT)}\n"
+    words += f"\nexport const NOT_ALONE = {json.dumps(COMMAND_NOT_ALONE_HINT)}\n"
     return f"{head}{words}" + "".join(
         f"\nexport const {name} = [\n{''.join(f'  {json.dumps(row)},{chr(10)}' for row in rows)}]\n"
         for name, rows in lists

@@ -19,7 +19,7 @@ from resume_hooks.cli.output import facts_table, find_colour_preference
 from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.prompt import card_of_trigger
 from resume_hooks.hooks.triggers import recognise_trigger
-from resume_hooks.system.text import fit_columns, text_width
+from resume_hooks.system.text import fit_to_columns, text_width
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -54,14 +54,14 @@ def test_text_width_counts_columns(text: str, columns: int) -> None:
     ],
 )
 def test_a_text_is_cut_at_a_character(text: str, max_columns: int, expected: str) -> None:
-    """``fit_columns`` cuts a text between two characters; the width includes the ellipsis that it adds."""
-    assert fit_columns(text, max_columns) == expected
+    """``fit_to_columns`` cuts a text between two characters; the width includes the ellipsis that it adds."""
+    assert fit_to_columns(text, max_columns) == expected
 
 
 @given(st.text(max_size=30), st.integers(0, 40))
 def test_a_wide_text_is_shortened_to_fit(text: str, max_columns: int) -> None:
-    """``fit_columns`` shortens a text that is wider than the given width. Other texts stay unchanged."""
-    found = fit_columns(text, max_columns)
+    """``fit_to_columns`` shortens a text that is wider than the given width. Other texts stay unchanged."""
+    found = fit_to_columns(text, max_columns)
     assert text_width(found) <= max_columns
     assert found == text or text_width(text) > max_columns
 

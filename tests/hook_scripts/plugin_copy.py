@@ -57,7 +57,7 @@ class PluginCopy:
     env: dict[str, str]
 
     @property
-    def folder(self) -> Path:
+    def project_folder(self) -> Path:
         """The user's project folder. It contains none of the programs that the tests use."""
         return Path(self.env["HOME"], "project")
 
@@ -68,7 +68,7 @@ class PluginCopy:
         return log.read_bytes() if log.exists() else b""
 
     def delete_engine_calls(self) -> None:
-        """Delete the records of the fake engine."""
+        """Delete what the fake engine has recorded."""
         Path(self.env["REACHED"]).unlink(missing_ok=True)
 
     def run_hook(
@@ -89,7 +89,7 @@ class PluginCopy:
         command = hooks[event][0]["hooks"][hook_index]["command"]
         return subprocess.run(
             [*(shell or ("/bin/sh",)), "-c", command],
-            input=stdin, env=self.env | env, cwd=self.folder, capture_output=True, timeout=60, check=False,
+            input=stdin, env=self.env | env, cwd=self.project_folder, capture_output=True, timeout=60, check=False,
         )  # fmt: skip
 
     def run_engine(
@@ -98,7 +98,7 @@ class PluginCopy:
         """Run hooks/engine with a pipe as stdout, as the model's shell does."""
         return subprocess.run(
             [str(self.root / "hooks" / "engine"), *arguments],
-            input=stdin, env=self.env | env, cwd=self.folder, capture_output=True, timeout=300, check=False,
+            input=stdin, env=self.env | env, cwd=self.project_folder, capture_output=True, timeout=300, check=False,
             encoding="utf-8",
         )  # fmt: skip
 

@@ -42,20 +42,20 @@ const line = { from: 70000, trigger: 'line', compact: '' }
 for (let turn = 0; turn < 6; turn += 1) await compactAboveThreshold($, { line, tokens: 74000 })
 console.log(tries)
 """
-"""A script with six turns of the same size above the limit.
+"""A script with six turns, at the end of which the context has the same size above the limit.
 
 The engine answers each attempt to compact with ``plan``.
 """
 
 
 @pytest.mark.parametrize(
-    ("plan", "tries"),
+    ("plan", "attempt_count"),
     [
         ({"skip": "Fewer than 5 turns since the last compaction", "rests": True}, 2),
         ({"skip": "frees too little"}, 1),
     ],
 )
-def test_a_refused_compaction_is_tried_again_later(plan: dict[str, Any], tries: int) -> None:
+def test_a_refused_compaction_is_tried_again_later(plan: dict[str, Any], attempt_count: int) -> None:
     """If a compaction is refused because there are too few turns, it is tried again five turns later.
 
     If it is refused because it would save too little, it is tried again when the session has grown.
@@ -64,4 +64,4 @@ def test_a_refused_compaction_is_tried_again_later(plan: dict[str, Any], tries: 
         "compacting": json.dumps((REPO / "hooks" / "compacting.mjs").as_uri()),
         "plan": json.dumps(plan),
     }
-    assert run_node(COMPACTION_SCRIPT % fields) == tries
+    assert run_node(COMPACTION_SCRIPT % fields) == attempt_count

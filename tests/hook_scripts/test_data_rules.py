@@ -9,7 +9,7 @@ import pytest
 from tests.hook_scripts.run_node import NEEDS_NODE_MARK, run_node
 from tests.needs import REPO
 
-ASK_SCRIPT = """
+RULES_SCRIPT = """
 import { ask } from %s
 const $ = {
   plugin: { root: '' },
@@ -33,5 +33,5 @@ def test_the_module_sends_the_rules_of_the_account(
 
     If the client is too old to know them, the module sends none.
     """
-    script = ASK_SCRIPT % (json.dumps(str(REPO / "hooks" / "asking.mjs")), json.dumps(info))
+    script = RULES_SCRIPT % (json.dumps(str(REPO / "hooks" / "asking.mjs")), json.dumps(info))
     assert run_node(script) == sent_rules

@@ -92,7 +92,7 @@ def test_the_data_folder_is_found_without_the_variable(
     ).stdout.startswith(plugin.data_folder.name)
 
 
-def test_the_command_line_runs_the_plugin_s_own_code(plugin: PluginCopy, tmp_path: Path) -> None:
+def test_the_command_line_runs_the_plugins_own_code(plugin: PluginCopy, tmp_path: Path) -> None:
     """The launcher runs the plugin's own package with unchanged arguments.
 
     It imports no module from the working folder or from PYTHONPATH.
@@ -107,7 +107,7 @@ def test_the_command_line_runs_the_plugin_s_own_code(plugin: PluginCopy, tmp_pat
 
 
 @pytest.mark.parametrize("verb", ["search", "lineage", "read", "doctor", "--help", "--version"])
-def test_the_model_may_read(plugin: PluginCopy, verb: str) -> None:
+def test_the_model_may_run_reading_verbs(plugin: PluginCopy, verb: str) -> None:
     """Verbs that only read run in the model's shell."""
     assert plugin.run_engine(verb, CLAUDECODE="1").stdout == f"engine {verb}\n"
 
@@ -173,7 +173,7 @@ def test_the_user_may_write(plugin: PluginCopy) -> None:
     subprocess.run(
         [plugin.root / "hooks" / "engine", "handoff"],
         env=plugin.env | {"CLAUDECODE": "1"},
-        cwd=plugin.folder,
+        cwd=plugin.project_folder,
         stdout=theirs,
         check=True,
     )

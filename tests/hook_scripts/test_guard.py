@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.hook_scripts.plugin_copy import PluginCopy
 
-SHELLS = [
+SHELL_COMMANDS = [
     ["sh"],
     ["dash"],
     ["bash"],
@@ -73,7 +73,7 @@ TRIGGER_EVENTS = {
 
 def installed_shells() -> list[list[str]]:
     """Return the tested shells that are installed. Every client runs hooks with /bin/sh."""
-    return [shell for shell in SHELLS if shutil.which(shell[0])]
+    return [shell for shell in SHELL_COMMANDS if shutil.which(shell[0])]
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)

@@ -123,10 +123,10 @@ class Machine(NamedTuple):
     env: dict[str, str]
     trap_log: Path
 
-    def run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    def run_program(self, *command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run a program in the session's folder, and wait for its background processes to end."""
         done = subprocess.run(
-            words,
+            command,
             input=stdin,
             env=self.env,
             cwd=self.session_folder,
@@ -141,7 +141,7 @@ class Machine(NamedTuple):
         """Run all commands for an event."""
         hooks = json.loads((self.plugin_folder / "hooks" / "hooks.json").read_text())["hooks"]
         for command in hooks[event][0]["hooks"]:
-            done = self.run("/bin/sh", "-c", command["command"], stdin=stdin)
+            done = self.run_program("/bin/sh", "-c", command["command"], stdin=stdin)
             assert done.returncode == 0, done.stderr
 
     def traps_that_ran(self) -> list[str]:
@@ -428,7 +428,7 @@ def test_the_module_runs_no_program_of_the_repository(machine: Machine) -> None:
     transcript = json.loads(session_event(machine, ""))["transcript_path"]
     for script in ("offered", "engine"):
         asked = session_event(machine, "", command="handoff", args="next")
-        machine.run(
+        machine.run_program(
             "/bin/sh",
             str(machine.plugin_folder / "hooks" / script),
             "--module",
@@ -445,7 +445,7 @@ def test_no_verb_runs_a_program_of_the_repository(machine: Machine) -> None:
             "search": ["one"], "handoff": [SESSION_ID, "-n", "next", "--no-start"], "config": ["vault", "off"],
             "read": [f"{SESSION_ID}:1"], "install": ["--dry-run"], "rename": [SESSION_ID, "title"],
         }.get(verb, [SESSION_ID] if verb in {"info", "outline", "lineage", "trim", "fork"} else [])  # fmt: skip
-        machine.run("/bin/sh", str(machine.plugin_folder / "hooks" / "engine"), verb, *words)
+        machine.run_program("/bin/sh", str(machine.plugin_folder / "hooks" / "engine"), verb, *words)
         assert machine.traps_that_ran() == [], verb
 
 
@@ -466,7 +466,7 @@ def test_a_handoff_and_a_compaction_run_no_git_filter(tmp_path: Path, name: str)
 def test_a_trap_that_runs_records_its_name(tmp_path: Path) -> None:
     """A trap that runs records its name, so the other tests would notice it."""
     machine = make_machine("neither", tmp_path, "")
-    machine.run("/bin/sh", "-c", "cat; PATH=../bin; uv")
+    machine.run_program("/bin/sh", "-c", "cat; PATH=../bin; uv")
     assert machine.traps_that_ran() == ["./cat", "bin/uv"]
 
 
@@ -676,7 +676,7 @@ def test_no_shell_function_replaces_a_command(tmp_path: Path) -> None:
     hostile = machine._replace(env=machine.env | functions | path)
     for script in ("guard", "session-start", "notice"):
         line = f"trap 'exit 0' EXIT; . '{machine.plugin_folder}/hooks/{script}'"
-        hostile.run(
+        hostile.run_program(
             str(tmp_path / "as" / "sh"),
             "-c",
             line,

@@ -37,7 +37,7 @@ def create_venv(venv, python, lock):
     time.sleep(float(os.environ.get("SECONDS", "0")))
     if "FAIL" in os.environ: raise BuildError(os.environ["FAIL"])
     venv_python(venv).symlink_to(python)
-def create_borrowing_venv(venv, tool):
+def create_venv_with_borrowed_packages(venv, tool):
     with open(os.environ["COUNT"], "a") as count: count.write("b")
     if not os.access(tool, os.X_OK): raise BuildError(tool)
     (venv / "bin").mkdir(parents=True)
@@ -390,8 +390,11 @@ def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: 
     assert lock.exists()
 
 
-def test_a_team_driver_is_installed_in_the_plugins_venv(quick_plugin: PluginCopy) -> None:
-    """The driver for a team is installed in the plugin's venv, not next to the user's own command."""
+def test_the_database_driver_is_installed_in_the_plugins_venv(quick_plugin: PluginCopy) -> None:
+    """The database driver for a team is installed in the plugin's venv.
+
+    The installer does not install it next to the user's own command ``resume-hooks``.
+    """
     assert start_installer(quick_plugin, "--now", "--tool").wait(60) == 0
     assert run_installer(quick_plugin, "--now", "--team") == 0
     assert (quick_plugin.data_folder / "count").read_text() == "b.+"

@@ -290,7 +290,7 @@ def engine_calls_of_headless_start(
     ]
 
 
-def test_a_headless_start_archives_the_rest_in_the_background(plugin: PluginCopy) -> None:
+def test_a_headless_start_archives_further_sessions_in_the_background(plugin: PluginCopy) -> None:
     """In a headless run, the start archives the first of the expiring sessions.
 
     A background process archives the others. It packs no files, because the run is too short.

@@ -35,9 +35,9 @@ INPUT_USAGE = {
 """A usage of 99,900 input tokens. With 100 output tokens, the total is 100,000."""
 
 
-def answer_with_usage(usage: Record, **more: Any) -> Record:
+def answer_with_usage(usage: Record, **fields: Any) -> Record:
     """Return an assistant record with this usage."""
-    return assistant("a", uuid="a", parent="u", tokens=usage, **more)
+    return assistant("a", uuid="a", parent="u", tokens=usage, **fields)
 
 
 def write_transcript(
@@ -63,7 +63,7 @@ def write_note(plugin: PluginCopy, token_count: object) -> Path:
     return note
 
 
-def stop_event(path: object, **more: object) -> bytes:
+def stop_event(path: object, **fields: object) -> bytes:
     """Return the event for the end of a turn, with its keys in the client's order."""
     first = {
         "session_id": SESSION,
@@ -72,7 +72,7 @@ def stop_event(path: object, **more: object) -> bytes:
         "hook_event_name": "Stop",
     }
     return json.dumps(
-        {**first, "stop_hook_active": False, **more}, separators=(",", ":"), ensure_ascii=False
+        {**first, "stop_hook_active": False, **fields}, separators=(",", ":"), ensure_ascii=False
     ).encode()
 
 
@@ -89,12 +89,13 @@ def stop_hook_calls_python(plugin: PluginCopy, body: bytes, *shell: str, **env: 
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
-def test_python_is_called_from_the_token_count_in_the_note_on(
+def test_python_is_called_if_the_token_count_reaches_the_number_in_the_note(
     plugin: PluginCopy, shell: list[str]
 ) -> None:
-    """Python is called if the last answer's four token counts add up to the number in the note or more.
+    """Python is called if the last answer's token count is at least the number in the note.
 
-    If there is no note, the number is 60,000.
+    The token count is the sum of the answer's four counts. If there is no note, the number is
+    60,000.
     """
     body = stop_event(
         write_transcript(
@@ -340,7 +341,7 @@ def test_the_end_of_a_turn_links_a_hundred_files_at_most(plugin: PluginCopy) -> 
 
 
 def test_the_end_of_a_turn_restores_a_removed_link(plugin: PluginCopy) -> None:
-    """After a turn, the script makes a removed link again, and removes the link of a rewritten session.
+    """After a turn, the script makes a removed link again.
 
     If another program has replaced the session's file, the old link stays until the next check.
     """
@@ -454,15 +455,15 @@ def test_the_end_of_a_turn_costs_three_small_programs(plugin: PluginCopy, tmp_pa
         write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]).with_suffix("") / "subagents"
     )
     agents.mkdir(parents=True)
-    for more in (["ln", "mkdir"], [], ["ln", "mkdir"], [], ["touch"], []):
-        if more == ["touch"]:
+    for extra_programs in (["ln", "mkdir"], [], ["ln", "mkdir"], [], ["touch"], []):
+        if extra_programs == ["touch"]:
             (agents / "2.jsonl").unlink()
-        elif more:
+        elif extra_programs:
             (agents / f"{len(list_links(plugin))}.jsonl").write_text("x")
-        for folder in links_folder(plugin).rglob("subagents") if more else ():
+        for folder in links_folder(plugin).rglob("subagents") if extra_programs else ():
             os.utime(folder, (1, 1))
         assert plugin.run_hook("Stop", body, *strace).returncode == 0
-        programs = ["awk", "cat", *more, "sh", "tail"]
+        programs = ["awk", "cat", *extra_programs, "sh", "tail"]
         assert sorted(set(re.findall(r'execve\("[^"]*/(\w+)"', traced.read_text()))) == sorted(
             programs
         )

@@ -352,13 +352,13 @@ def test_codex_gets_one_text_that_ends_with_the_next_step(
     assert names_of_unprinted_parts(config_home) == []
 
 
-@pytest.mark.parametrize("others_begin", ["before", "after"])
+@pytest.mark.parametrize("other_hooks_start", ["before", "after"])
 def test_the_hooks_for_parts_print_nothing_without_the_first_hook(
     config_home: ConfigHome,
     hook_environment: dict[str, str],
     running_hooks: list[RunningHook],
     tmp_path: Path,
-    others_begin: str,
+    other_hooks_start: str,
 ) -> None:
     """If the first hook is killed, the other hooks print nothing, and the next start prints no old parts."""
     engine = tmp_path / "engine that hangs"
@@ -368,7 +368,7 @@ def test_the_hooks_for_parts_print_nothing_without_the_first_hook(
     (first,) = start_hooks(running_hooks, [FIRST_HOOK_COMMAND], hung, start_event("compact"))
     others = (
         start_hooks(running_hooks, OTHER_HOOK_COMMANDS, hook_environment, start_event("compact"))
-        if others_begin == "before"
+        if other_hooks_start == "before"
         else []
     )
     end = time.monotonic() + 30
@@ -380,7 +380,7 @@ def test_the_hooks_for_parts_print_nothing_without_the_first_hook(
     pending = config_home.config / "resume-hooks" / "pending"
     claim = pending / f"parts-{NEW_ID}.json"
     if (
-        others_begin == "after"
+        other_hooks_start == "after"
     ):  # The first hook was about to end and had already written its parts.
         claim.write_text(json.dumps({**json.loads(claim.read_text()), "count": 3}))
         for number in (1, 2):

@@ -180,9 +180,9 @@ def test_early_messages_are_read_if_there_is_space(
     write_session(config_home.project(), ONE, said)
     reaches: list[int | None] = []
 
-    def build_digest_and_record_limit(*given: Any, max_read_bytes: int | None) -> Digest:
+    def build_digest_and_record_limit(*arguments: Any, max_read_bytes: int | None) -> Digest:
         reaches.append(max_read_bytes)
-        return build_digest(*given, max_read_bytes=max_read_bytes)
+        return build_digest(*arguments, max_read_bytes=max_read_bytes)
 
     monkeypatch.setattr(after_compaction, "build_digest", build_digest_and_record_limit)
     assert "the file 99" in restored_text(config_home, 1, 4_000)

@@ -55,13 +55,13 @@ COPY_RESULTS = [
 ]
 
 
-def handoff_receipt(**more: Any) -> Receipt:
-    """Return the receipt of a written handoff, with some fields replaced by ``more``."""
+def handoff_receipt(**fields: Any) -> Receipt:
+    """Return the receipt of a written handoff, with some fields replaced by ``fields``."""
     files = f"/p/{CHILD_ID}.jsonl", f"/p/{SESSION}.jsonl"
     made = Receipt(
         CHILD_ID, files[0], "Fix it · handoff", SESSION, files[1], "handoff", True, "/home/user/my proj", 123_456, 321
     )  # fmt: skip
-    return made._replace(**more)
+    return made._replace(**fields)
 
 
 def handoff_outcome(receipt: Receipt, next_step: str) -> Outcome:
@@ -165,7 +165,7 @@ def test_every_card_of_trim_ends_in_a_useful_line(is_slash: bool) -> None:
             "options", trigger_of_command("trim", ""), is_open=is_slash
         ): "Type: /trim",
         trim_cards.cancelled_card(is_open=is_slash): "Nothing was changed.",
-        trim_cards.no_question_card(trim): f"First: {trim}",
+        trim_cards.missing_question_card(trim): f"First: {trim}",
         trim_cards.answered_card(question, trim, is_deleted=False): f"First: {trim}",
         trim_cards.answered_card(
             question._replace(child=CHILD_ID), trim, is_deleted=is_slash

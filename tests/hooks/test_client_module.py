@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.derive.outcome import Report
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.client_module import (
-    ANSWERED_VERBS,
+    ANSWERED_VERBS_AND_QUESTIONS,
     COMPACTION_PLAN_QUESTION,
     MODULE_QUESTION_HANDLERS,
     QUESTION_CHOICES,
@@ -115,13 +115,13 @@ def test_help_uses_the_names_that_the_user_types() -> None:
     assert "  handoff [size] [step] " in ask_engine("resume-hooks:help", screen=False)["text"]
 
 
-COMMANDS_OF_MARKS = [
+MARK_COMMANDS = [
     pytest.param(name, marks=pytest.mark.part("marks")) for name in ("mark", "back")
 ]
 
 
 @pytest.mark.parametrize(
-    "command", ["handoff", "rollover", *COMMANDS_OF_MARKS, "resume-hooks:handoff"]
+    "command", ["handoff", "rollover", *MARK_COMMANDS, "resume-hooks:handoff"]
 )
 @pytest.mark.parametrize("word", ["help", "--help"])
 def test_a_command_followed_by_help_shows_its_usage(parent: Path, command: str, word: str) -> None:
@@ -392,7 +392,7 @@ def test_a_long_list_names_the_command_that_lists_all(config_home: ConfigHome) -
 
 
 @pytest.mark.parametrize(
-    "verb", sorted(ANSWERED_VERBS - {REPAIR_QUESTION} - MODULE_QUESTION_HANDLERS.keys())
+    "verb", sorted(ANSWERED_VERBS_AND_QUESTIONS - {REPAIR_QUESTION} - MODULE_QUESTION_HANDLERS.keys())
 )
 def test_every_command_reports_a_failure_in_one_text(config_home: ConfigHome, verb: str) -> None:
     """If an id is wrong or a session is missing, every command replies with a single text."""
@@ -405,7 +405,7 @@ def test_every_command_reports_a_failure_in_one_text(config_home: ConfigHome, ve
 def test_the_error_suggests_the_intended_word(parent: Path) -> None:
     """The reply to a misspelled option suggests the right one.
 
-    For ``--in-place``, an option of the verb in a shell, the reply suggests ``/trim here``.
+    For ``--in-place``, which is an option only in a shell, the reply suggests ``/trim here``.
     """
     del parent
     assert "/trim here [options]" in ask_engine("trim", "help")["text"]

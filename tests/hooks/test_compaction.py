@@ -86,7 +86,8 @@ def test_a_trim_in_place_rebuilds_answers_and_results(parent: Path) -> None:
     """A trim in place keeps the prompts and rebuilds the answers and the tool results.
 
     Tool results from before the last turns become placeholders, which name the original results.
-    The hook stores a note for the start after the compaction. The note can be read only once.
+    The hook stores a note for the session start that follows the compaction. The note can be read
+    only once.
     """
     rows = module_messages(parent)
     plan = ask_for_trim_in_place(rows)
@@ -156,7 +157,7 @@ def test_an_impossible_compaction_is_reported(
 ) -> None:
     """If the user requests a compaction that is impossible, it is skipped with a one-line reason.
 
-    The hook does not store a note for the start after the compaction.
+    The hook stores no note for the session start that would follow the compaction.
     """
     if isinstance(messages, str):
         rows = module_messages(parent)
@@ -353,10 +354,10 @@ def test_the_client_compacts_a_session_with_one_long_turn(
 
 
 def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above ``notice_percent``, the band shows the alternatives to the client's compaction once.
+    """If the context is fuller than ``notice_percent``, the module shows the alternatives once.
 
-    They are not shown if the setting ``compaction`` is set. Showing them does not change the
-    setting.
+    The alternatives are those to the client's compaction. They are not shown if the setting
+    ``compaction`` is set. Showing them does not change the setting.
     """
     del parent
 

@@ -39,9 +39,9 @@ def write_question_file(home: ConfigHome, content: bytes | dict[str, Any]) -> Pa
     return path
 
 
-def valid_question_fields(**more: object) -> dict[str, Any]:
-    """Return the content of a valid question's file, with some fields replaced by ``more``."""
-    return {"version": 1, **recent_question()._asdict(), **more}
+def valid_question_fields(**fields: object) -> dict[str, Any]:
+    """Return the content of a valid question's file, with some fields replaced by ``fields``."""
+    return {"version": 1, **recent_question()._asdict(), **fields}
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from tests.needs import REPO
 
 
 @pytest.fixture(autouse=True)
-def outside_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
+def simulate_ordinary_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulate an ordinary client, even if the tests themselves run inside a headless client."""
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))

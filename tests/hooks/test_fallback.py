@@ -99,11 +99,11 @@ def test_the_fallback_says_that_a_trigger_needs_the_engine(
         ({"state": "installing", "started": 9e99}, "The engine is being installed."),
         (
             {"state": "failed", "error": "no network"},
-            "The engine's installation failed: no network.",
+            "Installing the engine failed: no network.",
         ),
         (
             {"state": "failed", "error": "\x1b[2J\n" + "x" * 20_000},
-            "The engine's installation failed",
+            "Installing the engine failed",
         ),
         ({"state": "failed"}, "install.log"),
         (b"not json", "not installed yet"),

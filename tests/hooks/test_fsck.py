@@ -57,10 +57,10 @@ def ask_engine(text: str, **fields: object) -> dict[str, Any]:
         ("tool-call-unanswered", TOOL_USE_ERROR, "the call 1 has no result (record 2)."),
     ],
 )
-def test_the_first_answer_makes_a_repaired_copy(
+def test_the_first_choice_makes_a_repaired_copy(
     config_home: ConfigHome, code: str, message: str, question_part: str
 ) -> None:
-    """The first answer makes a repaired copy of the session and leaves the session itself unchanged.
+    """The question's first choice makes a repaired copy of the session and leaves the session unchanged.
 
     Before the user answers, no copy exists. The question names the defect and the records that the
     copy will not contain.

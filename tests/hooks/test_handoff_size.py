@@ -43,7 +43,7 @@ def parent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(write_session(config_home.project(), SESSION, long_conversation()))
 
 
-def ask_handoff(args: str, **fields: object) -> dict[str, Any]:
+def request_handoff(args: str, **fields: object) -> dict[str, Any]:
     """Return the engine's reply to ``/handoff`` with these arguments."""
     return answer_module("handoff", {"session_id": SESSION, "screen": True, "args": args, **fields})
 
@@ -85,7 +85,7 @@ def test_a_size_out_of_bounds_is_refused(parent: Path, text: str) -> None:
     with pytest.raises(UsageError, match="is not a valid size"):
         parse_handoff_words(text)
     for screen in (True, False):
-        said = ask_handoff(text, screen=screen)
+        said = request_handoff(text, screen=screen)
         assert set(said) == {"text"}
         assert "A size is 1k to 48k, such as 4k or 24k, or all." in said["text"]
     assert list_children(parent) == []
@@ -93,7 +93,7 @@ def test_a_size_out_of_bounds_is_refused(parent: Path, text: str) -> None:
 
 def test_the_input_box_contains_the_step_without_the_size(parent: Path) -> None:
     """The input box is filled with the next step but not the size, and the child records the size."""
-    reply = ask_handoff("24k fix the tests")
+    reply = request_handoff("24k fix the tests")
     (child,) = list_children(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "fix the tests")
     assert read_metadata(child)["opening_tokens"] == 24_000
@@ -105,17 +105,17 @@ def test_a_different_size_makes_a_new_child(parent: Path) -> None:
 
     If the user types a size that equals the size in the settings, no new child is made.
     """
-    first = ask_handoff("4k go on")["open"]
-    assert ask_handoff("4k go on")["open"] == first
-    second = ask_handoff("go on")["open"]
+    first = request_handoff("4k go on")["open"]
+    assert request_handoff("4k go on")["open"] == first
+    second = request_handoff("go on")["open"]
     assert second != first
-    assert ask_handoff("12k go on")["open"] == second
+    assert request_handoff("12k go on")["open"] == second
     assert len(list_children(parent)) == 2
 
 
 def test_the_size_all_makes_a_fork(parent: Path) -> None:
     """The size ``all`` makes a fork of the whole conversation, without a next step."""
-    reply = ask_handoff("all")
+    reply = request_handoff("all")
     (child,) = list_children(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "")
     assert read_metadata(child)["continuation_type"] == "fork"
@@ -126,13 +126,13 @@ def test_the_size_all_makes_a_fork(parent: Path) -> None:
 
 def test_the_card_counts_included_and_omitted_messages(parent: Path) -> None:
     """The card shows how many messages the handoff includes and how many it omits, if any."""
-    small = ask_handoff("1k", screen=False)["text"]
+    small = request_handoff("1k", screen=False)["text"]
     found = re.search(
         r"contains (\d+) messages\n  leaves out (\d+) messages; a larger size includes more", small
     )
     assert found is not None
     assert int(found[1]) + int(found[2]) == 24
-    whole = ask_handoff("24k", screen=False)["text"]
+    whole = request_handoff("24k", screen=False)["text"]
     assert "contains 24 messages" in whole
     assert "leaves out" not in whole
 

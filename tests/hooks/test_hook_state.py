@@ -110,7 +110,7 @@ def test_a_note_can_be_consumed_once(note: Path) -> None:
     assert hook_state.read_note(NOTE_NAME) == {}
 
 
-def test_old_notes_of_a_kind_are_removed(note: Path) -> None:
+def test_old_notes_of_one_kind_are_removed(note: Path) -> None:
     """``delete_old_notes`` deletes the notes of one kind that are older than a day.
 
     It also deletes unfinished files of such notes. It keeps recent notes, notes of other kinds and

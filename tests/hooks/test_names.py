@@ -27,7 +27,7 @@ from tests.hooks.test_trim import turns_with_large_files
 CLIENT_COMMANDS = {"resume", "clear", "compact"}
 """The client's own commands that answers mention."""
 
-WORDS_AFTER_COMMAND = (
+COMMAND_ARGUMENTS = (
     "",
     "yes",
     "help",
@@ -43,7 +43,7 @@ NAMED_COMMAND_PATTERN = re.compile(
     r"(?<![\w./>~-])(?P<sign>>|/resume-hooks:|/)(?P<name>[a-z][a-z-]+)(?![\w/.:-])"
 )
 MISSING_SESSION_ID = session_id(8)
-COMMANDS_WITH_SIGNS = [
+SIGNS_AND_COMMANDS = [
     *((TYPED_SIGN, f">{name}") for name in sorted(triggers.TYPED_VERBS)),
     *((COMMAND_PREFIX, f"resume-hooks:{name}") for name in sorted(triggers.TYPED_VERBS)),
     *((BARE_SIGN, row.command) for row in TRIGGER_ROWS.values() if row.command),
@@ -85,7 +85,7 @@ def _raise_bug() -> str:
 
 
 @pytest.mark.parametrize(
-    ("sign", "command"), COMMANDS_WITH_SIGNS, ids=[command for _, command in COMMANDS_WITH_SIGNS]
+    ("sign", "command"), SIGNS_AND_COMMANDS, ids=[command for _, command in SIGNS_AND_COMMANDS]
 )
 def test_every_answer_uses_the_typed_name(sign: str, command: str) -> None:
     """An answer writes the names of other triggers with the prefix that the user typed, such as ``>``.
@@ -99,7 +99,7 @@ def test_every_answer_uses_the_typed_name(sign: str, command: str) -> None:
         if row.command
         and (sign == BARE_SIGN or row.is_module_only or command == f"{PLUGIN_NAME}:help")
     }
-    for text in WORDS_AFTER_COMMAND:
+    for text in COMMAND_ARGUMENTS:
         for said in list_answers(command, text):
             for found in NAMED_COMMAND_PATTERN.finditer(said):
                 if found["sign"] == BARE_SIGN:

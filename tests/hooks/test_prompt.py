@@ -43,22 +43,22 @@ def write_titled_session(home: ConfigHome) -> Path:
     )
 
 
-def prompt_event(prompt: object, **more: object) -> dict[str, Any]:
+def prompt_event(prompt: object, **fields: object) -> dict[str, Any]:
     """Return the hook's event for a prompt in the session ``SESSION``."""
     return {
         "hook_event_name": "UserPromptSubmit",
         "session_id": SESSION,
         "prompt": prompt,
         "cwd": "/",
-        **more,
+        **fields,
     }
 
 
-def trigger_card(prompt: str, **more: object) -> str:
+def trigger_card(prompt: str, **fields: object) -> str:
     """Return the text that the hook shows for a trigger."""
     trigger = recognise_trigger(prompt)
     assert trigger is not None
-    return card_of_trigger(trigger, prompt_event(prompt, **more))
+    return card_of_trigger(trigger, prompt_event(prompt, **fields))
 
 
 def list_all_files(home: ConfigHome) -> set[str]:
@@ -82,8 +82,8 @@ EXPECTED_ANSWERS = {
     "/resume-hooks:trim help": "--keep-recent",
     "/resume-hooks:session": SESSION,
     "/resume-hooks:help": "one after /resume-hooks: at",
-    f">trim yes /resume {OTHER_ID}": "Clear it: Ctrl+C (once!), paste again.",
-    f">handoff fix/resume {OTHER_ID}": "Clear it: Ctrl+C (once!), paste again.",
+    f">trim yes /resume {OTHER_ID}": "Clear the box: Ctrl+C once, then paste.",
+    f">handoff fix/resume {OTHER_ID}": "Clear the box: Ctrl+C once, then paste.",
     ">handoff fix /clear": "nothing was done",
 }
 
@@ -289,7 +289,7 @@ def assert_paste_is_reported(config_home: ConfigHome, prompt: str, trigger_text:
     text = trigger_card(prompt)
     assert "nothing was done" in text
     assert trigger_text.partition(" ")[2] in text
-    assert text.endswith("\nClear it: Ctrl+C (once!), paste again.")
+    assert text.endswith("\nClear the box: Ctrl+C once, then paste.")
     assert list_children(session) == []
 
 

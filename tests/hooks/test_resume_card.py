@@ -55,7 +55,7 @@ HANDOFF_SIZES = (
 )
 
 
-def compare_ways(home: ConfigHome, **fields: Any) -> Comparison:
+def make_comparison(home: ConfigHome, **fields: Any) -> Comparison:
     """Return a comparison of the ways to continue a session, with some fields replaced by ``fields``."""
     path = write_session(
         home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
@@ -85,7 +85,7 @@ def test_the_card_fits_ten_rows_of_eighty_columns(
     full = ContextSize(190_000, 200_000)
     text = text_of_block_reply(
         resume_card(
-            compare_ways(config_home, context=full), copied, RESUME_TRIGGER, with_table=with_table
+            make_comparison(config_home, context=full), copied, RESUME_TRIGGER, with_table=with_table
         )
     )
     for part in (copied.describe(SESSION), "context 190,000 tokens · Fix the parser"):
@@ -104,7 +104,7 @@ def test_a_handoff_larger_than_the_context_is_not_offered(config_home: ConfigHom
     """
     context = ContextSize(30_000, 50_000, kind=ESTIMATED)
     assert "/handoff leaves" not in describe_comparison(
-        compare_ways(config_home, context=context), lambda verb: f"/{verb}"
+        make_comparison(config_home, context=context), lambda verb: f"/{verb}"
     )
 
 
@@ -113,7 +113,7 @@ def test_the_table_compares_all_ways(config_home: ConfigHome) -> None:
 
     Each row shows the tokens, the cost with a warm and with a cold cache, and the content.
     """
-    lines = build_ways_table(compare_ways(config_home))
+    lines = build_ways_table(make_comparison(config_home))
     assert lines == [
         "estimated  leaves warm cold  contents",
         "go on        150k  15k 188k  everything",
@@ -153,7 +153,7 @@ def test_the_table_shows_how_warm_the_cache_is(
     """The table shows how long the prompt cache will stay warm, or that it is cold or unused."""
     text = "\n".join(
         build_ways_table(
-            compare_ways(
+            make_comparison(
                 config_home,
                 recent_requests=recent_requests,
                 seconds_since_request=seconds_since_request,
@@ -174,11 +174,11 @@ def test_a_trim_without_an_estimate_states_the_reason(
     """If a trim's savings could not be estimated, its row shows the reason instead of numbers."""
     without = tuple(row for row in ESTIMATES if row.name != TRIM)
     assert f"trim       {reason}" in build_ways_table(
-        compare_ways(config_home, estimates=without, is_trim_estimated=is_trim_estimated)
+        make_comparison(config_home, estimates=without, is_trim_estimated=is_trim_estimated)
     )
 
 
-def test_the_table_says_when_a_way_pays_off(config_home: ConfigHome) -> None:
+def test_the_table_says_when_each_way_to_continue_pays_off(config_home: ConfigHome) -> None:
     """The table shows after how many prompts each way to continue pays off, in one or two lines.
 
     It omits ways that never pay off. If none ever pays off, the table says so.
@@ -186,12 +186,12 @@ def test_the_table_says_when_a_way_pays_off(config_home: ConfigHome) -> None:
     late = tuple(
         row._replace(turns_to_pay_off=100 + at) if at else row for at, row in enumerate(ESTIMATES)
     )
-    lines = build_ways_table(compare_ways(config_home, estimates=late))
+    lines = build_ways_table(make_comparison(config_home, estimates=late))
     assert "pays off after prompts: trim 101, handoff 102," in lines
     assert "  rollover 103, compact 104" in lines
     never = tuple(row._replace(turns_to_pay_off=None) for row in ESTIMATES)
     assert "none pays off within 200 prompts" in build_ways_table(
-        compare_ways(config_home, estimates=never)
+        make_comparison(config_home, estimates=never)
     )
 
 
@@ -199,7 +199,7 @@ def test_an_unmeasured_session_shows_the_largest_possible_handoff(config_home: C
     """If the session is too large to measure, the table shows the largest possible handoff."""
     dial = (SizeEstimate(HandoffSize("12k", 42_000), 32_000, 53_000),)
     assert "handoff 12k   42k  32k  53k  as much as fits" in build_ways_table(
-        compare_ways(config_home, handoff_sizes=dial)
+        make_comparison(config_home, handoff_sizes=dial)
     )
 
 
@@ -210,14 +210,14 @@ def test_a_handoff_larger_than_the_session_has_no_row(config_home: ConfigHome) -
     """
     names = [
         line.partition("k ")[0]
-        for line in build_ways_table(compare_ways(config_home, context=counted_context(37_640)))
+        for line in build_ways_table(make_comparison(config_home, context=counted_context(37_640)))
     ]
     assert [name for name in names if name.startswith("handoff")] == [
         "handoff 1",
         "handoff all  150",
     ]
     assert any(name.startswith("rollover") for name in names)
-    lines = build_ways_table(compare_ways(config_home, context=counted_context(31_000)))
+    lines = build_ways_table(make_comparison(config_home, context=counted_context(31_000)))
     assert [line for line in lines if line.startswith(("handoff 1k", "rollover"))] == []
 
 
@@ -231,7 +231,7 @@ def test_a_session_without_a_prompt_has_one_handoff_row(config_home: ConfigHome)
 
     The row says that nothing was asked.
     """
-    lines = build_ways_table(compare_ways(config_home, handoff_sizes=()))
+    lines = build_ways_table(make_comparison(config_home, handoff_sizes=()))
     assert [line for line in lines if line.startswith("handoff")] == [
         "handoff       31k  18k  39k  nothing was asked"
     ]
@@ -277,7 +277,7 @@ def test_the_first_line_of_the_card_gives_the_advice(
     ``resume-hooks`` in a shell prints the same line.
     """
     context = ContextSize(tokens, 200_000)
-    found = compare_ways(config_home, context=context, prompts_left=prompts_left, advice=advice)
+    found = make_comparison(config_home, context=context, prompts_left=prompts_left, advice=advice)
     assert resume_card(found, COPY_RESULTS[0], RESUME_TRIGGER).split("\n")[0] == first_line
     assert describe_comparison(found, "resume-hooks {}".format) == first_line.replace(
         ">", "resume-hooks "
@@ -296,12 +296,12 @@ def test_a_session_with_much_space_lists_the_ways_to_continue(config_home: Confi
         (ESTIMATES[:1], []),
     ):
         card = resume_card(
-            compare_ways(config_home, context=with_room, estimates=estimates),
+            make_comparison(config_home, context=with_room, estimates=estimates),
             COPY_RESULTS[0],
             RESUME_TRIGGER,
         )
         assert [line for line in card.split("\n") if line.startswith("  >")] == lines
-    assert handoff not in resume_card(compare_ways(config_home), COPY_RESULTS[0], RESUME_TRIGGER)
+    assert handoff not in resume_card(make_comparison(config_home), COPY_RESULTS[0], RESUME_TRIGGER)
 
 
 def test_the_card_omits_impossible_ways(config_home: ConfigHome) -> None:
@@ -312,13 +312,13 @@ def test_the_card_omits_impossible_ways(config_home: ConfigHome) -> None:
         (trim, ". >trim leaves 60,000 tokens; going"),
     ):
         assert words in resume_card(
-            compare_ways(config_home, estimates=estimates), COPY_RESULTS[0], RESUME_TRIGGER
+            make_comparison(config_home, estimates=estimates), COPY_RESULTS[0], RESUME_TRIGGER
         )
 
 
 def test_an_estimated_context_is_marked(config_home: ConfigHome) -> None:
     """If a context size is only an estimate, the card writes "about" before it."""
-    found = compare_ways(config_home, context=ContextSize(10, 200_000, kind=ESTIMATED))
+    found = make_comparison(config_home, context=ContextSize(10, 200_000, kind=ESTIMATED))
     assert "context about 10 tokens" in resume_card(found, COPY_RESULTS[0], RESUME_TRIGGER)
 
 
@@ -326,7 +326,7 @@ def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> N
     """If the user types text after ``resume``, the answer suggests ``>handoff`` with all of that text."""
     text = text_of_block_reply(
         resume_card(
-            compare_ways(config_home),
+            make_comparison(config_home),
             COPY_RESULTS[0],
             RESUME_TRIGGER._replace(text='two\nlines "quoted"'),
         )

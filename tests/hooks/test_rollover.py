@@ -141,16 +141,16 @@ def test_a_rollover_without_a_client_has_only_the_digest(
     assert len(list_children(parent)) == 1
 
 
-def start_and_wait_for_model(config_home: ConfigHome, made: StandIn) -> subprocess.Popen[bytes]:
+def start_and_wait_for_model(config_home: ConfigHome, stand_in: StandIn) -> subprocess.Popen[bytes]:
     """Start the hook in its own process and wait until it has asked the model."""
-    env = {**config_home.environ, "PATH": made.path, "RESUME_HOOKS_CLIPBOARD": "none"}
+    env = {**config_home.environ, "PATH": stand_in.path, "RESUME_HOOKS_CLIPBOARD": "none"}
     command = [sys.executable, "-I", str(REPO / "hooks" / "prompt.py")]
     hook = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     assert hook.stdin is not None
     hook.stdin.write(json.dumps(prompt_event(">rollover")).encode())
     hook.stdin.close()
     deadline = time.monotonic() + 30
-    while not list(made.calls_folder.glob("*.json")):
+    while not list(stand_in.calls_folder.glob("*.json")):
         assert hook.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -340,17 +340,17 @@ def test_no_second_model_is_asked_after_the_time_limit(
     assert list_children(warm_session) == [child]
 
 
-@pytest.mark.parametrize("why", ["named", "another", "cold", "no module"])
+@pytest.mark.parametrize("obstacle", ["named", "another", "cold", "no module"])
 def test_the_sessions_model_is_not_asked_if_it_costs_more(
-    warm_session: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, why: str
+    warm_session: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, obstacle: str
 ) -> None:
     """If a different model is set, or if the cache has expired, the session's own model is not asked."""
     monkeypatch.setenv("PATH", write_stand_in(config_home.root, SUMMARY_ANSWER).path)
-    if why == "named":
+    if obstacle == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
-    if why == "cold":
+    if obstacle == "cold":
         monkeypatch.setattr(clock, "now", lambda: "2099-01-01T00:00:00.000Z")
-    model = {"another": "claude-sonnet-4-5", "no module": None}.get(why, SESSION_MODEL)
+    model = {"another": "claude-sonnet-4-5", "no module": None}.get(obstacle, SESSION_MODEL)
     made = ask_engine(model=model)
     assert made["remark"] == ""
     (child,) = list_children(warm_session)

@@ -209,7 +209,7 @@ def test_a_slow_search_suggests_the_shell(
             os.getpid()
 
     monkeypatch.setattr(search_trigger, "search_index", block_forever)
-    monkeypatch.setattr("resume_hooks.hooks.time_limit.READING_SECONDS", 0.05)
+    monkeypatch.setattr("resume_hooks.hooks.time_limit.MAX_READING_SECONDS", 0.05)
     lines = card_lines(">search --all it's; rm -rf x")
     assert (
         """In a shell there is no limit: resume-hooks search --all 'it'"'"'s; rm -rf x'""" in lines
@@ -271,7 +271,7 @@ def test_a_search_has_more_time_on_a_busy_machine(monkeypatch: pytest.MonkeyPatc
 
     On a busy machine, a search therefore has more time to finish.
     """
-    monkeypatch.setattr("resume_hooks.hooks.time_limit.READING_SECONDS", 0.05)
+    monkeypatch.setattr("resume_hooks.hooks.time_limit.MAX_READING_SECONDS", 0.05)
     with time_limit():
         time.sleep(0.2)
     monkeypatch.setattr("resume_hooks.hooks.time_limit.EXTRA_SECONDS_IF_BUSY", 0.05)

@@ -423,12 +423,12 @@ def test_clear_after_a_rollover_is_reported(
             )
         )
         reply_to_event(end_event())
-        told = reply_to_event(start_event_next_to(pending_child, NEW_ID, "clear")) or {}
+        told = reply_to_event(start_event_in_folder_of(pending_child, NEW_ID, "clear")) or {}
         assert told.get("systemMessage", "")[: len(said) or None] == said
     assert read_links(config_home.where)[0].kind == "rollover"
 
 
-def start_event_next_to(path: Path, started_id: str, source: str) -> dict[str, Any]:
+def start_event_in_folder_of(path: Path, started_id: str, source: str) -> dict[str, Any]:
     """Return the start event of a session whose transcript is in the folder of ``path``."""
     return {
         **start_event(started_id, source),
@@ -447,7 +447,7 @@ def test_clear_after_a_handoff_opens_with_its_digest(
     """
     raw = pending_child.read_bytes()
     reply_to_event(end_event())
-    said = reply_to_event(start_event_next_to(pending_child, NEW_ID, "clear"))
+    said = reply_to_event(start_event_in_folder_of(pending_child, NEW_ID, "clear"))
     context = said["hookSpecificOutput"]["additionalContext"]
     assert said["hookSpecificOutput"]["hookEventName"] == "SessionStart"
     assert context.startswith("This session was started by /clear, after a handoff (")
@@ -464,7 +464,7 @@ def test_clear_after_a_handoff_opens_with_its_digest(
     assert clear_notes(config_home) == []
     assert pending_child.read_bytes() == raw
     reply_to_event(end_event(NEW_ID))
-    assert reply_to_event(start_event_next_to(pending_child, session_id(7), "clear")) == {}
+    assert reply_to_event(start_event_in_folder_of(pending_child, session_id(7), "clear")) == {}
     assert linked_pairs(config_home)[-1] == (NEW_ID, session_id(7))
 
 
@@ -477,7 +477,8 @@ def test_clearing_another_session_does_not_load_the_handoff(
 ) -> None:
     """If ``/clear`` ends another session, or runs in another client or folder, no handoff is loaded.
 
-    The recorded link has the kind "clear".
+    The same is true if the child was opened or the event has no path. In all these cases, a link of
+    the kind "clear" is recorded.
     """
     pid, cleared, place = 4711, OLD_ID, pending_child
     if case == "other client":
@@ -491,7 +492,7 @@ def test_clearing_another_session_does_not_load_the_handoff(
     reply_to_event(end_event(cleared), pid)
     assert (
         reply_to_event(
-            start_event() if case == "no path" else start_event_next_to(place, NEW_ID, "clear"), pid
+            start_event() if case == "no path" else start_event_in_folder_of(place, NEW_ID, "clear"), pid
         )
         == {}
     )
@@ -504,10 +505,10 @@ def test_resuming_the_child_consumes_the_handoff(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
     """After the user has resumed the child in any client, a later ``/clear`` loads no handoff."""
-    assert reply_to_event(start_event_next_to(pending_child, session_id(8), "resume")) == {}
-    assert reply_to_event(start_event_next_to(pending_child, CHILD_ID, "resume"), 99) == {}
+    assert reply_to_event(start_event_in_folder_of(pending_child, session_id(8), "resume")) == {}
+    assert reply_to_event(start_event_in_folder_of(pending_child, CHILD_ID, "resume"), 99) == {}
     reply_to_event(end_event())
-    assert reply_to_event(start_event_next_to(pending_child, NEW_ID, "clear")) == {}
+    assert reply_to_event(start_event_in_folder_of(pending_child, NEW_ID, "clear")) == {}
     assert [link.kind for link in read_links(config_home.where)] == ["clear"]
 
 
@@ -521,19 +522,19 @@ def test_the_next_start_reports_a_pending_handoff_once(
     """
     assert (
         reply_to_event(
-            start_event_next_to(pending_child, session_id(6), "startup"),
+            start_event_in_folder_of(pending_child, session_id(6), "startup"),
             5,
             CLAUDE_CODE_ENTRYPOINT="sdk-cli",
         )
         == {}
     )
     told = reply_to_event(
-        start_event_next_to(pending_child, session_id(6), "startup"),
+        start_event_in_folder_of(pending_child, session_id(6), "startup"),
         5,
         CLAUDE_CODE_ENTRYPOINT="cli",
     )
     assert told == {"systemMessage": f"resume-hooks: a handoff waits here: /resume {CHILD_ID}"}
-    assert reply_to_event(start_event_next_to(pending_child, session_id(7), "startup"), 6) == {}
+    assert reply_to_event(start_event_in_folder_of(pending_child, session_id(7), "startup"), 6) == {}
 
 
 COLD_CACHE_FIELDS = {
@@ -548,15 +549,15 @@ CACHE_EXPIRED_MESSAGE = (
 
 
 def turn_with_token_count(
-    tokens: int, *, after: str | None = None, prompt: str = "go on"
+    token_count: int, *, parent_uuid: str | None = None, prompt: str = "go on"
 ) -> list[Record]:
     """Return a turn whose answer reports this number of tokens.
 
-    ``after`` is the uuid of the preceding record.
+    ``parent_uuid`` is the uuid of the preceding record.
     """
     return [
-        user(prompt, uuid="u", parent=after, session_id=OLD_ID),
-        assistant("done", uuid="a", parent="u", ts=1, session_id=OLD_ID, tokens=tokens),
+        user(prompt, uuid="u", parent=parent_uuid, session_id=OLD_ID),
+        assistant("done", uuid="a", parent="u", ts=1, session_id=OLD_ID, tokens=token_count),
     ]
 
 
@@ -588,7 +589,7 @@ def test_a_resume_states_the_cost_of_a_cold_cache(
         rows = [{"continue_metadata": {"continued_at": made}}, *turn_with_token_count(163_400)]
         path = Path(write_session(config_home.project(), OLD_ID, rows))
         event = {
-            **start_event_next_to(path, OLD_ID, "resume"),
+            **start_event_in_folder_of(path, OLD_ID, "resume"),
             **COLD_CACHE_FIELDS,
             **changed_fields,
         }
@@ -619,10 +620,10 @@ def test_the_cold_cache_line_ignores_a_missing_beginning(
     The client's number would be too large, because it includes the missing beginning, which is not
     sent.
     """
-    rows = turn_with_token_count(263_400, after="gone", prompt=prompt)
+    rows = turn_with_token_count(263_400, parent_uuid="gone", prompt=prompt)
     path = Path(write_session(config_home.project(), OLD_ID, rows))
     event = {
-        **start_event_next_to(path, OLD_ID, "resume"),
+        **start_event_in_folder_of(path, OLD_ID, "resume"),
         **COLD_CACHE_FIELDS,
         "context_tokens": 263_400,
     }
@@ -638,7 +639,7 @@ def test_the_hook_does_not_repeat_the_modules_line(
     At the next resume, the hook shows its line again.
     """
     path = Path(write_session(config_home.project(), OLD_ID, turn_with_token_count(163_400)))
-    event = {**start_event_next_to(path, OLD_ID, "resume"), **COLD_CACHE_FIELDS}
+    event = {**start_event_in_folder_of(path, OLD_ID, "resume"), **COLD_CACHE_FIELDS}
     shown = session.claim_cold_cache_line(event)
     assert shown.endswith("; to send less, first type /trim or /handoff"), (
         "as the module's commands are called"
@@ -660,13 +661,13 @@ def test_resuming_a_giant_file_warns_and_names_a_remedy(
     with path.open("wb") as file:
         file.truncate(123_400_000)
     said = reply_to_event(
-        start_event_next_to(path, OLD_ID, "resume"), CLAUDE_CODE_ENTRYPOINT="cli"
+        start_event_in_folder_of(path, OLD_ID, "resume"), CLAUDE_CODE_ENTRYPOINT="cli"
     )["systemMessage"]
     assert "is 123 MB long, and a client may hang on it" in said
     assert f"archive --slim {OLD_ID[:8]}" in said
     assert (
         reply_to_event(
-            start_event_next_to(path, OLD_ID, "resume"), CLAUDE_CODE_ENTRYPOINT="sdk-cli"
+            start_event_in_folder_of(path, OLD_ID, "resume"), CLAUDE_CODE_ENTRYPOINT="sdk-cli"
         )
         == {}
     )
@@ -680,7 +681,7 @@ def test_a_start_without_clear_keeps_the_pending_handoff(
 
     The hook shows nothing.
     """
-    assert reply_to_event(start_event_next_to(pending_child, session_id(6), source), 5) == {}
+    assert reply_to_event(start_event_in_folder_of(pending_child, session_id(6), source), 5) == {}
     assert len(clear_notes(config_home)) == 1
 
 
@@ -701,7 +702,7 @@ def test_an_unwritable_link_does_not_change_the_opening(
     Path(links_file(config_home.where)).mkdir()
     assert (
         "go on"
-        in reply_to_event(start_event_next_to(pending_child, NEW_ID, "clear"))[
+        in reply_to_event(start_event_in_folder_of(pending_child, NEW_ID, "clear"))[
             "hookSpecificOutput"
         ]["additionalContext"]
     )

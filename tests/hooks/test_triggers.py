@@ -182,10 +182,10 @@ def assert_trigger(prompt: str, verb: str, text: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("prompt", "why"), ORDINARY_PROMPTS)
-def test_an_ordinary_prompt_is_not_a_trigger(prompt: str, why: str) -> None:
+@pytest.mark.parametrize(("prompt", "reason"), ORDINARY_PROMPTS)
+def test_an_ordinary_prompt_is_not_a_trigger(prompt: str, reason: str) -> None:
     """An ordinary prompt, such as a sentence that mentions a trigger, is not recognized as a trigger."""
-    assert recognise_trigger(prompt) is None, why
+    assert recognise_trigger(prompt) is None, reason
 
 
 @pytest.mark.parametrize(("prompt", "verb"), PROMPTS_WITH_PASTE)

@@ -44,11 +44,11 @@ LATER_TIMESTAMP = "2999-01-01T00:00:00.000Z"
 PREVIEW_PHRASES = ("a resume sends", "saves about", "largest: Read", "trim yes", "trim cancel")
 
 
-def turns_with_large_files(turns: int = 6) -> list[Record]:
+def turns_with_large_files(turn_count: int = 6) -> list[Record]:
     """Return turns that each read a different large file."""
     records: list[Record] = []
     last = None
-    for n in range(turns):
+    for n in range(turn_count):
         end = f"a{n}"
         records += [
             user(f"prompt {n}", uuid=f"u{n}", parent=last, ts=4 * n),
@@ -340,7 +340,7 @@ def test_a_changed_child_is_not_offered(type_prompt: TypePrompt, parent: Path, c
 def test_a_child_of_another_session_is_not_offered(
     type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
 ) -> None:
-    """If the child that an answered question names has a different parent, the card does not name it."""
+    """The card does not name an answered question's child if that child has a different parent."""
     foreign = session_id(7)
     write_session(config_home.project(), foreign, conversation(1, session_id=foreign))
     type_prompt(">trim")

@@ -141,7 +141,10 @@ def test_the_report_has_no_private_text(home_with_private_texts: Path) -> None:
 
 
 def test_the_report_has_the_necessary_facts(home_with_private_texts: Path) -> None:
-    """A bug report has versions, codes of findings, keys of changed settings, and where bugs occurred."""
+    """A bug report contains versions, codes of findings, and keys of changed settings.
+
+    It also contains the places in the code where bugs occurred.
+    """
     found = validated_report(home_with_private_texts)
     codes = {row["code"]: row for row in found["findings"]}
     assert (
@@ -174,7 +177,7 @@ def test_every_finding_has_a_code(home_with_private_texts: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("text", "anonymized_text"),
     [
         (
             "in /home/ann/.claude/projects/-home-ann-x/a.jsonl",
@@ -191,15 +194,15 @@ def test_every_finding_has_a_code(home_with_private_texts: Path) -> None:
     ],
 )
 def test_paths_and_names_are_anonymized(
-    said: str, told: str, monkeypatch: pytest.MonkeyPatch
+    text: str, anonymized_text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The home and the project are replaced by short names, and other paths are removed.
 
     The user's name is replaced where it is a whole word.
     """
     monkeypatch.setattr("getpass.getuser", lambda: "ann")
-    who = Anonymizer("/home/ann/work/this", Where({"HOME": "/home/ann"}))
-    assert who.anonymize(said) == told
+    anonymizer = Anonymizer("/home/ann/work/this", Where({"HOME": "/home/ann"}))
+    assert anonymizer.anonymize(text) == anonymized_text
 
 
 def test_default_settings_are_omitted(config_home: ConfigHome) -> None:

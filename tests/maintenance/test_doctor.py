@@ -44,10 +44,10 @@ def finding_named(cwd: Path, name: str) -> Finding:
     return next(finding for finding in check_installation(str(cwd)) if finding.name == name)
 
 
-def write_fake_client(cwd: Path, said: str) -> None:
-    """Write a program ``claude`` on PATH that prints ``said``."""
+def write_fake_client(cwd: Path, output: str) -> None:
+    """Write a program ``claude`` on PATH that prints ``output``."""
     program = cwd.parent / "bin" / "claude"
-    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.write_text(f"#!/bin/sh\necho '{output}'\n")
     program.chmod(0o755)
 
 
@@ -58,7 +58,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "level"),
+    ("output", "level"),
     [
         ("2.1.329 (Claude Code)", "ok"),
         ("2.1.112 (Claude Code)", "ok"),
@@ -66,10 +66,10 @@ def write_json(path: Path, value: object) -> None:
         ("", "problem"),
     ],
 )
-def test_doctor_checks_the_clients_version(cwd: Path, said: str, level: str) -> None:
+def test_doctor_checks_the_clients_version(cwd: Path, output: str, level: str) -> None:
     """A supported client is ok. A missing or old client, or one that prints no version, is a problem."""
     assert "not on PATH" in finding_named(cwd, "client").detail
-    write_fake_client(cwd, said)
+    write_fake_client(cwd, output)
     assert finding_named(cwd, "client").level == level
 
 
@@ -150,8 +150,8 @@ def test_a_venv_of_a_checkout_needs_no_installation(cwd: Path, client_config: Pa
     )
 
 
-def test_packages_of_a_tool_are_named(cwd: Path, client_config: Path) -> None:
-    """If the engine uses the packages of a tool, the finding names the tool."""
+def test_the_python_whose_packages_are_used_is_named(cwd: Path, client_config: Path) -> None:
+    """If the engine uses the packages of another Python, the finding names this Python."""
     data = client_config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": "ready", "started": 1, "tool": "/tools/python"})
     assert "the packages of /tools/python" in finding_named(cwd, "engine").detail
@@ -216,7 +216,7 @@ def test_an_impossible_state_folder_is_found(cwd: Path, monkeypatch: pytest.Monk
     assert finding.detail.endswith(f"can't be created: {cwd / 'file'} is not a folder")
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "far" / "away" / "state"))
     assert finding_named(cwd, "state").level == "ok"
-    # Root may write everywhere, so the check is replaced.
+    # The root user may write everywhere, so the check is replaced.
     monkeypatch.setattr("os.access", lambda path, _mode: path != str(cwd))
     finding = finding_named(cwd, "state")
     assert (finding.level, finding.code) == ("problem", "state-unmakable")

@@ -66,10 +66,10 @@ UNRECOGNIZED_PROCESSES = [
 ]
 
 
-def result_in_started_process(home: ConfigHome, *how: str) -> str:
-    """Return the answer that a process gets if the stand-in client starts it in this way."""
+def result_in_started_process(home: ConfigHome, *start_options: str) -> str:
+    """Return the answer that a process gets if the stand-in client starts it with these options."""
     done = subprocess.run(
-        [sys.executable, "-I", "-c", STAND_IN_CLIENT_SCRIPT, ASKING_SCRIPT, *how],
+        [sys.executable, "-I", "-c", STAND_IN_CLIENT_SCRIPT, ASKING_SCRIPT, *start_options],
         env={"PATH": os.environ["PATH"], **home.environ},
         capture_output=True, encoding="utf-8", check=True, timeout=60,
     )  # fmt: skip
@@ -83,22 +83,22 @@ def test_the_clients_child_process_is_recognized(config_home: ConfigHome) -> Non
 
 
 @pytest.mark.parametrize(
-    ("how", "session", "start", "forge", "who"),
+    ("starter", "kernel_session", "start_time", "list_entry", "description"),
     UNRECOGNIZED_PROCESSES,
     ids=[row[-1] for row in UNRECOGNIZED_PROCESSES],
 )
 def test_no_other_process_is_recognized(
-    config_home: ConfigHome, how: str, session: str, start: str, forge: str, who: str
+    config_home: ConfigHome, starter: str, kernel_session: str, start_time: str, list_entry: str, description: str
 ) -> None:
     """A process that the client did not start itself is not recognized.
 
     Even a forged entry in the client's files does not change the result.
     """
-    assert result_in_started_process(config_home, how, session, start, forge) == "False", who
+    assert result_in_started_process(config_home, starter, kernel_session, start_time, list_entry) == "False", description
 
 
 def test_a_damaged_client_entry_is_ignored(config_home: ConfigHome) -> None:
-    """An entry of the client's list that is broken or names another process is ignored."""
+    """An entry in the client's list of processes is ignored if it is broken or names another process."""
     folder = config_home.config / "sessions"
     folder.mkdir()
     for content in ("{", "[]", json.dumps({"pid": "x"})):

@@ -40,10 +40,10 @@ def make_recursion_error() -> BaseException:
     raise AssertionError
 
 
-def log_many_bugs(environ: dict[str, str], number: int) -> None:
-    """Log many bugs as the process ``number`` of several processes."""
+def log_many_bugs(environ: dict[str, str], process_number: int) -> None:
+    """Log many bugs as the process ``process_number`` of several processes."""
     for _ in range(ENTRIES):
-        bug_log.log_bug(f"writer-{number}", "1.0", make_deep_error(), Where(environ))
+        bug_log.log_bug(f"writer-{process_number}", "1.0", make_deep_error(), Where(environ))
 
 
 def test_a_log_entry_names_only_places_in_code(config_home: ConfigHome) -> None:
@@ -89,8 +89,8 @@ def test_a_full_log_is_rotated_once(
     assert os.stat(path + bug_log.OLD_LOG_SUFFIX).st_mode & 0o777 == 0o600
 
 
-def test_an_endless_recursion_makes_a_short_entry(config_home: ConfigHome) -> None:
-    """The entry of an endless recursion has at most ``MAX_TRACEBACK_FRAMES`` places in code."""
+def test_an_endless_recursion_makes_a_short_log_entry(config_home: ConfigHome) -> None:
+    """The log entry of an endless recursion has at most ``MAX_TRACEBACK_FRAMES`` places in code."""
     path = bug_log.log_bug("search", "1", make_recursion_error(), config_home.where)
     assert len(Path(path).read_text().strip().split("\n")) == 1 + bug_log.MAX_TRACEBACK_FRAMES
 

@@ -20,15 +20,15 @@ PROGRAM_ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
 def run_shell_line(
-    script: str, text: bytes = b"", limit: float = 30.0
+    script: str, stdin: bytes = b"", timeout_seconds: float = 30.0
 ) -> capture_output.CapturedOutput:
     """Run a line of shell script on a text."""
     return capture_output.run_and_capture_output(
         ["/bin/sh", "-c", script],
-        text,
+        stdin,
         environ=PROGRAM_ENVIRONMENT,
         folder="/",
-        timeout_seconds=limit,
+        timeout_seconds=timeout_seconds,
     )
 
 
@@ -49,8 +49,8 @@ def test_large_input_and_output_pass_unchanged() -> None:
     text = os.urandom(1 << 20) * 4
     ran = run_shell_line("cat; echo oops >&2; exit 3", text)
     assert (ran.exit_status, ran.stdout == text, ran.stderr) == (3, True, b"oops\n")
-    assert not ran.timed_out
-    assert not ran.too_large
+    assert not ran.has_timed_out
+    assert not ran.is_too_large
 
 
 def test_a_program_need_not_read_its_input() -> None:
@@ -61,22 +61,22 @@ def test_a_program_need_not_read_its_input() -> None:
 def test_a_program_is_ended_at_the_time_limit(tmp_path: Path) -> None:
     """At the time limit, a program is killed with its children, even if they ignore SIGTERM."""
     ran = run_shell_line(
-        f"trap '' TERM; sleep 300 & echo $! > {tmp_path}/pid; sleep 300; sleep 300", limit=0.3
+        f"trap '' TERM; sleep 300 & echo $! > {tmp_path}/pid; sleep 300; sleep 300", timeout_seconds=0.3
     )
-    assert ran.timed_out
+    assert ran.has_timed_out
     assert ran.exit_status == -signal.SIGKILL
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
 def test_the_time_limit_applies_after_pipes_are_closed() -> None:
     """A program that closed all its streams and hangs is stopped at the time limit."""
-    assert run_shell_line("exec <&- >&- 2>&-; sleep 300", limit=0.3).timed_out
+    assert run_shell_line("exec <&- >&- 2>&-; sleep 300", timeout_seconds=0.3).has_timed_out
 
 
 def test_endless_output_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program with endless output is stopped, and the output is marked as too large."""
     ran = run_shell_line("exec yes")
-    assert ran.too_large
+    assert ran.is_too_large
     assert (
         capture_output.MAX_OUTPUT_BYTES
         < len(ran.stdout)
@@ -93,7 +93,7 @@ def test_endless_error_output_keeps_its_beginning() -> None:
 def test_a_remaining_child_process_is_ended(tmp_path: Path) -> None:
     """A child process that remains after the program's answer is not waited for, but killed."""
     ran = run_shell_line(f"sleep 300 & echo $! > {tmp_path}/pid; echo done")
-    assert (ran.exit_status, ran.stdout, ran.timed_out) == (0, b"done\n", False)
+    assert (ran.exit_status, ran.stdout, ran.has_timed_out) == (0, b"done\n", False)
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
@@ -118,8 +118,8 @@ def test_a_run_works_in_another_thread() -> None:
     assert found[0].stdout == b"done\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_to_us_ends_the_program(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_to_us_ends_the_program(tmp_path: Path, signal_number: signal.Signals) -> None:
     """A signal to this process kills the program, and the earlier signal handler is restored."""
     pid = tmp_path / "pid"
     script = (
@@ -138,7 +138,7 @@ def test_a_signal_to_us_ends_the_program(tmp_path: Path, number: signal.Signals)
         while not pid.exists():
             assert process.poll() is None
             time.sleep(0.02)
-        process.send_signal(number)
+        process.send_signal(signal_number)
         out, _ = process.communicate(timeout=30)
     assert out == b"interrupted True\n"
     assert ends_soon(int(pid.read_text()))

@@ -27,8 +27,8 @@ CLIPBOARD_TEXTS = {
 DUMB_TERMINAL_ENVIRONMENT = {"TERM": "dumb"}
 """An environment with which no test queries the terminal in which the tests run."""
 
-HANG_GUARD = 30.0
-"""Seconds after which a test is considered to hang."""
+HANG_SECONDS = 30.0
+"""Number of seconds after which a test is considered to hang."""
 
 
 @pytest.fixture
@@ -42,12 +42,12 @@ def broken_display(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def _environment_of(server: XServer, **more: str) -> dict[str, str]:
+def _environment_of(server: XServer, **variables: str) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
         "DISPLAY": server.display,
         **DUMB_TERMINAL_ENVIRONMENT,
-        **more,
+        **variables,
     }
 
 
@@ -67,11 +67,11 @@ def _path_with_only(folder: Path, *names: str) -> str:
     return str(folder / "only")
 
 
-@pytest.mark.parametrize("way", ["auto", "pyperclip", "native"])
+@pytest.mark.parametrize("method", ["auto", "pyperclip", "native"])
 @pytest.mark.parametrize("text", CLIPBOARD_TEXTS.values(), ids=CLIPBOARD_TEXTS)
-def test_the_x_clipboard_contains_the_text(xserver: XServer, way: str, text: str) -> None:
+def test_the_x_clipboard_contains_the_text(xserver: XServer, method: str, text: str) -> None:
     """The X clipboard has the complete text, with and without pyperclip, and the result names xclip."""
-    assert clipboard.copy_text(text, method=way, environ=_environment_of(xserver)) == CopyResult(
+    assert clipboard.copy_text(text, method=method, environ=_environment_of(xserver)) == CopyResult(
         "copied", "xclip"
     )
     out = subprocess.run(
@@ -79,20 +79,20 @@ def test_the_x_clipboard_contains_the_text(xserver: XServer, way: str, text: str
         env=_environment_of(xserver),
         capture_output=True,
         check=True,
-        timeout=HANG_GUARD,
+        timeout=HANG_SECONDS,
     )
     assert out.stdout == text.encode()
 
 
-@pytest.mark.parametrize("way", ["auto", "native"])
-def test_xsel_is_used_without_xclip(xserver: XServer, tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("method", ["auto", "native"])
+def test_xsel_is_used_without_xclip(xserver: XServer, tmp_path: Path, method: str) -> None:
     """Without xclip, xsel copies the text. It needs ``HOME`` for its log.
 
     xsel returns before it owns the selection, so reading the text back has to wait.
     """
     environ = _environment_of(xserver, PATH=_path_with_only(tmp_path, "xsel"), HOME=str(tmp_path))
     assert clipboard.copy_text(
-        CLIPBOARD_TEXTS["unicode"], method=way, environ=environ
+        CLIPBOARD_TEXTS["unicode"], method=method, environ=environ
     ) == CopyResult("copied", "xsel")
     assert xserver.clipboard() == CLIPBOARD_TEXTS["unicode"]
 
@@ -104,19 +104,19 @@ def test_a_second_copy_replaces_the_first(xserver: XServer) -> None:
         assert xserver.clipboard() == text
 
 
-@pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
+@pytest.mark.parametrize("method", ["auto", "native", "pyperclip"])
 def test_a_copy_without_an_x_server_is_reported_as_failed(
-    broken_display: dict[str, str], way: str
+    broken_display: dict[str, str], method: str
 ) -> None:
     """Without an X server, a copy is reported as failed, even with pyperclip."""
     for tool in ("xclip", "xsel"):
         require_for_test(tool, shutil.which(tool), f"install the system package {tool}")
-    assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
+    assert clipboard.copy_text(SESSION, method=method, environ=broken_display) == NOT_COPIED
 
 
-@pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
+@pytest.mark.parametrize("method", ["auto", "native", "pyperclip"])
 def test_a_copy_without_a_wayland_compositor_is_reported_as_failed(
-    tmp_path: Path, way: str
+    tmp_path: Path, method: str
 ) -> None:
     """Without a Wayland compositor, a copy is reported as failed."""
     require_for_test("wl-copy", shutil.which("wl-copy"), "install the system package wl-clipboard")
@@ -126,7 +126,7 @@ def test_a_copy_without_a_wayland_compositor_is_reported_as_failed(
         "XDG_RUNTIME_DIR": str(tmp_path),
         **DUMB_TERMINAL_ENVIRONMENT,
     }
-    assert clipboard.copy_text(SESSION, method=way, environ=environ) == NOT_COPIED
+    assert clipboard.copy_text(SESSION, method=method, environ=environ) == NOT_COPIED
 
 
 def test_the_next_program_is_tried_if_the_best_one_fails(xserver: XServer, tmp_path: Path) -> None:
@@ -139,33 +139,33 @@ def test_the_next_program_is_tried_if_the_best_one_fails(xserver: XServer, tmp_p
     assert clipboard.copy_text(SESSION, environ=environ) == CopyResult("copied", "xclip")
 
 
-@pytest.mark.parametrize("way", ["native", "pyperclip"])
+@pytest.mark.parametrize("method", ["native", "pyperclip"])
 @pytest.mark.parametrize("body", ["exit 1", "cat >/dev/null; exit 0"], ids=["fails", "lies"])
 def test_an_exit_status_is_not_a_proof_of_a_copy(
-    broken_display: dict[str, str], tmp_path: Path, way: str, body: str
+    broken_display: dict[str, str], tmp_path: Path, method: str, body: str
 ) -> None:
     """A copy is reported as failed if the program fails, or if it exits with 0 but copies nothing."""
     for name in ("xclip", "xsel"):
         _write_program(tmp_path, name, body)
-    assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
+    assert clipboard.copy_text(SESSION, method=method, environ=broken_display) == NOT_COPIED
 
 
-@pytest.mark.parametrize("way", ["native", "pyperclip"])
+@pytest.mark.parametrize("method", ["native", "pyperclip"])
 def test_a_program_that_hangs_is_ended_with_its_children(
-    broken_display: dict[str, str], tmp_path: Path, way: str
+    broken_display: dict[str, str], tmp_path: Path, method: str
 ) -> None:
     """A program that hangs is stopped with its children, and the copy is reported as failed."""
     pids = tmp_path / "pids"
     _write_program(tmp_path, "xclip", f"sleep 300 & echo $! $$ >>{pids}; wait")
-    assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
+    assert clipboard.copy_text(SESSION, method=method, environ=broken_display) == NOT_COPIED
     started = [int(pid) for pid in pids.read_text().split()]
     assert len(started) == 2
-    assert wait_until(lambda: not any(map(is_process_running, started)), HANG_GUARD)
+    assert wait_until(lambda: not any(map(is_process_running, started)), HANG_SECONDS)
 
 
-@pytest.mark.parametrize("way", ["native", "pyperclip"])
+@pytest.mark.parametrize("method", ["native", "pyperclip"])
 def test_a_copy_that_cannot_be_read_back_is_unconfirmed(
-    broken_display: dict[str, str], tmp_path: Path, way: str
+    broken_display: dict[str, str], tmp_path: Path, method: str
 ) -> None:
     """If reading the text back hangs, the copy is unconfirmed, and the clipboard's owner keeps running."""
     owner = tmp_path / "owner"
@@ -174,7 +174,7 @@ def test_a_copy_that_cannot_be_read_back_is_unconfirmed(
         "xclip",
         f'case "$*" in *-o) exec sleep 300;; esac; cat >/dev/null; sleep 300 & echo $! >{owner}',
     )
-    copied = clipboard.copy_text(SESSION, method=way, environ=broken_display)
+    copied = clipboard.copy_text(SESSION, method=method, environ=broken_display)
     pid = int(owner.read_text())
     assert is_process_running(pid)
     os.kill(pid, 9)
@@ -196,17 +196,17 @@ def test_a_hung_program_leaves_time_for_other_methods(
     assert (tmp_path / "bin" / "got").read_text() == SESSION
 
 
-@pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
-def test_a_copy_in_the_background_does_not_keep_our_output_open(xserver: XServer, way: str) -> None:
+@pytest.mark.parametrize("method", ["auto", "native", "pyperclip"])
+def test_a_copy_in_the_background_does_not_keep_our_output_open(xserver: XServer, method: str) -> None:
     """The output of this process ends immediately, although xclip keeps running in the background."""
-    code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({SESSION!r}, method={way!r}))"
+    code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({SESSION!r}, method={method!r}))"
     environ = _environment_of(xserver, PYTHONPATH=str(REPO / "src"))
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=environ,
         capture_output=True,
         check=True,
-        timeout=HANG_GUARD,
+        timeout=HANG_SECONDS,
     )
     assert (done.stdout, done.stderr) == (b"copied xclip\n", b"")
     assert xserver.clipboard() == SESSION
@@ -236,9 +236,9 @@ def test_a_program_in_the_project_folder_is_not_run(
     _write_program(tmp_path, "xclip", f"/usr/bin/touch {ran}")
     monkeypatch.chdir(tmp_path / "bin")
     for path in (".", ""):
-        for way in ("native", "pyperclip"):
+        for method in ("native", "pyperclip"):
             environ = {"PATH": path, "DISPLAY": ":987", **DUMB_TERMINAL_ENVIRONMENT}
-            assert clipboard.copy_text(SESSION, method=way, environ=environ) == NOT_COPIED
+            assert clipboard.copy_text(SESSION, method=method, environ=environ) == NOT_COPIED
     assert not ran.exists()
 
 
@@ -297,22 +297,22 @@ def test_native_programs_are_used_without_pyperclip(xserver: XServer) -> None:
         env=environ,
         capture_output=True,
         check=True,
-        timeout=HANG_GUARD,
+        timeout=HANG_SECONDS,
     )
     assert done.stdout == b"copied xclip\nnot copied \n"
 
 
 @pytest.mark.parametrize("text", ["", "lone \ud800 surrogate"])
-@pytest.mark.parametrize("way", clipboard.COPY_METHODS)
-def test_a_text_that_no_clipboard_accepts_is_not_copied(text: str, way: str) -> None:
+@pytest.mark.parametrize("method", clipboard.COPY_METHODS)
+def test_a_text_that_no_clipboard_accepts_is_not_copied(text: str, method: str) -> None:
     """An empty or invalid text is not copied."""
-    assert clipboard.copy_text(text, method=way, environ={}) == NOT_COPIED
+    assert clipboard.copy_text(text, method=method, environ={}) == NOT_COPIED
 
 
-@pytest.mark.parametrize("way", clipboard.COPY_METHODS)
-def test_an_environment_without_a_method_copies_nothing(way: str) -> None:
+@pytest.mark.parametrize("method", clipboard.COPY_METHODS)
+def test_an_environment_without_a_method_copies_nothing(method: str) -> None:
     """Without a display, tmux or a capable terminal, no method copies and none raises an error."""
-    assert clipboard.copy_text(SESSION, method=way, environ=DUMB_TERMINAL_ENVIRONMENT) == NOT_COPIED
+    assert clipboard.copy_text(SESSION, method=method, environ=DUMB_TERMINAL_ENVIRONMENT) == NOT_COPIED
     assert clipboard.list_clipboard_methods(DUMB_TERMINAL_ENVIRONMENT) == []
 
 
@@ -336,7 +336,7 @@ def test_the_sentence_states_the_result_of_a_copy(copied: CopyResult, sentence: 
 
 
 def test_the_clipboard_module_runs_on_python_3_9() -> None:
-    """The clipboard module runs on Python 3.9, which uses it before the engine is installed."""
+    """The clipboard module runs on Python 3.9, because it is used before the engine is installed."""
     python = python39_path()
     code = (
         "import resume_hooks.system.clipboard_tools, resume_hooks.system.terminal\n"
@@ -349,6 +349,6 @@ def test_the_clipboard_module_runs_on_python_3_9() -> None:
         **DUMB_TERMINAL_ENVIRONMENT,
     }
     done = subprocess.run(
-        [python, "-c", code], env=environ, capture_output=True, check=True, timeout=HANG_GUARD
+        [python, "-c", code], env=environ, capture_output=True, check=True, timeout=HANG_SECONDS
     )
     assert done.stdout == b"not copied  []\n"

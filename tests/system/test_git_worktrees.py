@@ -79,7 +79,7 @@ def test_no_path_contains_a_nul(tmp_path: Path, file: str, content: bytes) -> No
 
 
 def test_the_number_of_worktrees_is_limited(tmp_path: Path) -> None:
-    """At most ``MAX_WORKTREES`` worktrees are listed, and the folder itself."""
+    """Besides the folder itself, at most ``MAX_WORKTREES`` worktrees are listed."""
     for number in range(MAX_WORKTREES + 20):
         worktree = tmp_path / ".git" / "worktrees" / f"w{number:04}"
         worktree.mkdir(parents=True)
@@ -88,7 +88,7 @@ def test_the_number_of_worktrees_is_limited(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("started", "key", "held"),
+    ("start_folders", "folder_name", "is_in_project"),
     [
         (["/w/a_b"], "-w-a-b", True),
         (["/w/a-b"], "-w-a-b", False),
@@ -101,13 +101,13 @@ def test_the_number_of_worktrees_is_limited(tmp_path: Path) -> None:
         (["/w/a_b"], "-other", False),
     ],
 )
-def test_contains_session_compares_folders(started: list[str], key: str, *, held: bool) -> None:
+def test_a_session_belongs_to_the_project_of_its_start_folders(start_folders: list[str], folder_name: str, *, is_in_project: bool) -> None:
     """Whether a session belongs to a project depends on the folders in which the session was started.
 
     The name of its project folder is not enough, because different folders may have the same name.
     """
     project = Project(("/w/a_b", "/w/repo"), root_folders=("/w/repo",), names=("named",))
-    assert project.contains_session(started, key) is held
+    assert project.contains_session(start_folders, folder_name) is is_in_project
 
 
 def test_the_folder_names_of_a_project_are_listed(config_home: ConfigHome) -> None:
@@ -123,10 +123,10 @@ def test_the_folder_names_of_a_project_are_listed(config_home: ConfigHome) -> No
     assert Project(("/w/repo",)).folder_names(config_home.where) == [project_key("/w/repo")]
 
 
-def test_the_folder_named_by_a_variable_belongs_to_every_project(
+def test_the_project_folder_in_the_environment_belongs_to_every_project(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The project folder that the environment variable names belongs to every project."""
+    """The project folder that CLAUDE_CODE_PROJECT_DIR_NAME names belongs to every project."""
     environ = {**config_home.environ, PROJECT_FOLDER_VARIABLE: "mine"}
     project = project_of_folder(str(tmp_path), Where(environ))
     assert project.names == ("mine",)

@@ -39,7 +39,7 @@ def test_a_command_uses_our_name_if_it_is_on_path(
     assert shell_command("doctor") == f"{LAUNCHER_COMMAND} doctor"
 
 
-def test_a_command_for_later_names_no_version(
+def test_a_command_for_later_use_names_no_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A command for later use does not name the plugin's version, because an update deletes the old one.

@@ -20,7 +20,8 @@ def test_a_full_disk_is_reported_once(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "from", None, "to")
 
     monkeypatch.setattr(shutil, "copy2", raise_full_disk)
-    # The default value of a parameter also refers to the real function.
+    # The function is also the default value of a parameter of ``copytree``, so it is replaced
+    # there, too.
     monkeypatch.setattr(
         shutil.copytree, "__defaults__", (False, None, raise_full_disk, False, False)
     )

@@ -41,14 +41,14 @@ def test_an_ended_process_has_no_ancestors() -> None:
 
 @pytest.mark.parametrize("said", ["4711", "", "x", "\u00b2", "-1"])
 def test_the_variable_claude_pid_names_the_client(
-    monkeypatch: pytest.MonkeyPatch, said: str
+    monkeypatch: pytest.MonkeyPatch, pid_text: str
 ) -> None:
     """``CLAUDE_PID`` names the client, and an invalid value is ignored."""
-    monkeypatch.setenv("CLAUDE_PID", said)
-    assert (find_client_pid() == 4711) is (said == "4711")
+    monkeypatch.setenv("CLAUDE_PID", pid_text)
+    assert (find_client_pid() == 4711) is (pid_text == "4711")
 
 
-def test_shells_and_pythons_are_not_clients(tmp_path: Path) -> None:
+def test_shells_and_python_interpreters_are_not_clients(tmp_path: Path) -> None:
     """The client is the first ancestor that is neither a shell nor Python."""
     script = f"{sys.executable} -c '{FIND_CLIENT_SCRIPT}'; true"
     env = {"PYTHONPATH": str(REPO / "src"), "PATH": os.environ["PATH"]}
@@ -97,15 +97,15 @@ def test_a_cycle_of_parents_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [process.pid for process in iterate_ancestors(7)] == [8, 9]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_sets_the_event(number: signal.Signals) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_sets_the_event(signal_number: signal.Signals) -> None:
     """A signal sets the event and raises no exception, and the earlier handler is restored."""
-    before = signal.getsignal(number)
+    before = signal.getsignal(signal_number)
     with catch_termination_signals() as ended:
         assert not ended.is_set()
-        signal.raise_signal(number)
+        signal.raise_signal(signal_number)
         assert ended.is_set()
-    assert signal.getsignal(number) is before
+    assert signal.getsignal(signal_number) is before
 
 
 def test_an_ignored_signal_stays_ignored() -> None:

@@ -34,9 +34,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def environment_with_path(project: Path, *folders: object, **more: str) -> dict[str, str]:
+def environment_with_path(project: Path, *folders: object, **variables: str) -> dict[str, str]:
     """Return an environment with ``folders`` as ``PATH``, and with the project as ``HOME``."""
-    return {"HOME": str(project), "PATH": os.pathsep.join(map(str, folders)), **more}
+    return {"HOME": str(project), "PATH": os.pathsep.join(map(str, folders)), **variables}
 
 
 def test_a_program_is_found_outside_the_project(project: Path, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_home_in_the_project_is_replaced(project: Path, tmp_path: Path) -> Non
     assert "HOME" not in programs.program_environment({})
 
 
-def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_path: Path) -> None:
+def test_a_passed_environment_has_no_project_folder_on_path(project: Path, tmp_path: Path) -> None:
     """Even if a caller passes variables and a folder, PATH has no folder of the project."""
     write_program(tmp_path / "bin" / "tool", 'pwd; echo "$PATH $EXTRA"')
     env = environment_with_path(project, project / "bin", tmp_path / "bin", EXTRA="yes")

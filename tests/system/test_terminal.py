@@ -19,8 +19,8 @@ import pytest
 from resume_hooks.system import terminal
 from tests.needs import REPO
 
-HANG_GUARD = 30.0
-"""Seconds after which a test is considered to hang."""
+HANG_SECONDS = 30.0
+"""Number of seconds after which a test is considered to hang."""
 
 CLIENT_SCRIPT = """
 import os, subprocess, sys
@@ -41,7 +41,7 @@ class Pty(NamedTuple):
 
     def read(self, until: bytes) -> bytes:
         """Return the terminal's output up to and including the first ``until``."""
-        seen, deadline = b"", time.monotonic() + HANG_GUARD
+        seen, deadline = b"", time.monotonic() + HANG_SECONDS
         while until not in seen:
             assert select.select(
                 [self.screen_descriptor], [], [], max(0.0, deadline - time.monotonic())
@@ -77,7 +77,7 @@ def _start_hook(pty: Pty, code: str, **environ: str) -> subprocess.Popen[bytes]:
 
 
 def _read_output_of_process(process: subprocess.Popen[bytes]) -> str:
-    out, _ = process.communicate(timeout=HANG_GUARD)
+    out, _ = process.communicate(timeout=HANG_SECONDS)
     return out.decode().strip()
 
 
@@ -98,7 +98,7 @@ SSH_ENVIRONMENT = {"SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "DISPLAY": ":0"}
 
 
 @pytest.mark.parametrize(
-    ("text", "way", "environ"),
+    ("text", "method", "environ"),
     [
         ("/resume 0b5a41e6", "auto", {}),
         ("naïve → 日本語 🧵\n\n", "auto", {}),
@@ -109,10 +109,10 @@ SSH_ENVIRONMENT = {"SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "DISPLAY": ":0"}
     ids=["ascii", "unicode", "osc52", "ssh", "long"],
 )
 def test_a_hook_reaches_the_users_terminal(
-    pty: Pty, text: str, way: str, environ: dict[str, str]
+    pty: Pty, text: str, method: str, environ: dict[str, str]
 ) -> None:
     """A hook sends the complete sequence to the user's terminal, and the copy is unconfirmed."""
-    code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({text!r}, method={way!r}), sep='|')"
+    code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({text!r}, method={method!r}), sep='|')"
     hook = _start_hook(pty, code, **environ)
     assert _decode_payload(pty.read(until=b"\x07")) == text
     assert _read_output_of_process(hook) == "sent|OSC 52"
@@ -132,7 +132,7 @@ def test_clipboard_methods_name_the_terminal(pty: Pty) -> None:
     )
 
 
-def test_a_text_over_the_common_limit_is_not_sent(pty: Pty) -> None:
+def test_a_text_too_long_for_terminals_is_not_sent(pty: Pty) -> None:
     """A text that is too long for terminals is not sent, and the copy is reported as failed."""
     code = "from resume_hooks.system.clipboard import copy_text; print(*copy_text('0123456789' * 10000), sep='|')"
     assert _read_output_of_process(_start_hook(pty, code)) == "not copied|"
@@ -180,7 +180,7 @@ def test_the_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "path"),
+    ("tty", "path"),
     [
         (str(136 << 8 | 3), "/dev/pts/3"),
         (str(136 << 8 | 300 & 0xFF | (300 & ~0xFF) << 12), "/dev/pts/300"),
@@ -197,9 +197,9 @@ def test_the_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
         ("pts/../null", None),
     ],
 )
-def test_terminal_names_become_device_paths(named: str, path: str | None) -> None:
+def test_terminal_names_become_device_paths(tty: str, path: str | None) -> None:
     """A device number or a terminal's name is converted to a device path, and any other value to None."""
-    assert terminal.device_path(named) == path
+    assert terminal.device_path(tty) == path
 
 
 @pytest.mark.parametrize("environ", [{"TERM": "dumb"}, {"TERM": "linux"}])

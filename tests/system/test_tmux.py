@@ -22,7 +22,7 @@ from tests.needs import require_for_test
 
 COPIED_TEXT = "/resume 0b5a41e6 → 🧵\nsecond line"
 OSC_52_METHOD_NAME = b"\x1b]52;"
-HANG_GUARD = 30.0
+HANG_SECONDS = 30.0
 """Seconds after which a test is considered to hang."""
 
 
@@ -61,7 +61,7 @@ class Server:
             capture_output=True,
             check=True,
             encoding="utf-8",
-            timeout=HANG_GUARD,
+            timeout=HANG_SECONDS,
         ).stdout.strip("\n")
 
     def newest_buffer(self) -> str:
@@ -81,7 +81,7 @@ class Server:
             start_new_session=True,
         ) as client:
             try:
-                assert wait_until(lambda: self.run("list-clients") != "", HANG_GUARD)
+                assert wait_until(lambda: self.run("list-clients") != "", HANG_SECONDS)
                 yield screen
             finally:
                 end_process(client.pid)
@@ -101,13 +101,13 @@ def server() -> Iterator[Server]:
     shutil.rmtree(folder)
 
 
-def _terminal_output(screen: int, until: bytes = b"\0 never", seconds: float = HANG_GUARD) -> bytes:
-    seen, deadline = b"", time.monotonic() + seconds
+def _read_terminal_output(screen_descriptor: int, until: bytes = b"\0 never", max_seconds: float = HANG_SECONDS) -> bytes:
+    seen, deadline = b"", time.monotonic() + max_seconds
     while (
         until not in seen
-        and select.select([screen], [], [], max(0.0, deadline - time.monotonic()))[0]
+        and select.select([screen_descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]
     ):
-        seen += os.read(screen, 65536)
+        seen += os.read(screen_descriptor, 65536)
     return seen
 
 
@@ -122,7 +122,7 @@ def test_the_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
         assert clipboard.copy_text(COPIED_TEXT, environ=server.hook_environment) == CopyResult(
             "copied", "tmux"
         )
-        assert base64.b64encode(COPIED_TEXT.encode()) in _terminal_output(
+        assert base64.b64encode(COPIED_TEXT.encode()) in _read_terminal_output(
             screen, base64.b64encode(COPIED_TEXT.encode())
         )
     assert server.newest_buffer() == COPIED_TEXT
@@ -141,7 +141,7 @@ def test_a_terminal_without_a_clipboard_is_reported(server: Server) -> None:
         assert clipboard.copy_text(
             COPIED_TEXT, method="tmux", environ=server.hook_environment
         ) == CopyResult("copied", ONLY_IN_TMUX_NOTE)
-        assert OSC_52_METHOD_NAME not in _terminal_output(screen, seconds=0.3)
+        assert OSC_52_METHOD_NAME not in _read_terminal_output(screen, max_seconds=0.3)
     assert server.newest_buffer() == COPIED_TEXT
 
 
@@ -162,12 +162,12 @@ def test_a_missing_tmux_server_is_reported(server: Server) -> None:
     assert clipboard.copy_text(COPIED_TEXT, environ=server.hook_environment) == NOT_COPIED
 
 
-def test_the_tmux_session_shows_whether_its_user_is_remote(server: Server) -> None:
-    """The tmux session shows whether its last attached user came over ssh.
+def test_tmux_knows_whether_its_user_is_remote(server: Server) -> None:
+    """tmux knows whether the user who attached to it last came over ssh.
 
     Without a server, the answer is unknown.
     """
-    deadline = time.monotonic() + HANG_GUARD
+    deadline = time.monotonic() + HANG_SECONDS
     with server.attach_terminal(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
         assert terminal.is_attached_over_ssh(server.hook_environment, deadline) is True
     with server.attach_terminal():
@@ -203,13 +203,13 @@ def test_the_sequence_passes_tmux_with_either_setting(
     server.run("set", "-g", "set-clipboard", set_clipboard)
     server.run("set", "-g", "allow-passthrough", passthrough)
     with server.attach_terminal() as screen:
-        _terminal_output(screen, seconds=0.5)
+        _read_terminal_output(screen, max_seconds=0.5)
         sequence = terminal.build_osc52_sequence(
             COPIED_TEXT, {**server.hook_environment, "TERM": "tmux-256color"}
         )
-        assert terminal.send_sequence(sequence, server.pane, time.monotonic() + HANG_GUARD)
+        assert terminal.send_sequence(sequence, server.pane, time.monotonic() + HANG_SECONDS)
         assert (
-            _terminal_output(screen, seconds=0.5).count(base64.b64encode(COPIED_TEXT.encode()))
+            _read_terminal_output(screen, max_seconds=0.5).count(base64.b64encode(COPIED_TEXT.encode()))
             == times
         )
         assert server.run("capture-pane", "-p").strip() == ""

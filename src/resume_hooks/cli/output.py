@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resume_hooks.errors import OutputFailed
 from resume_hooks.system.invocation import format_remedy
 from resume_hooks.system.text import (
-    fit_columns,
+    fit_to_columns,
     plain_line,
     plain_text,
     replace_all_surrogates,
@@ -199,7 +199,7 @@ def column_table(
             ).rstrip()
         )
     heading_line, *row_lines = (
-        fit_columns(line, max_columns) if max_columns else line for line in lines
+        fit_to_columns(line, max_columns) if max_columns else line for line in lines
     )
     return "\n".join([style(heading_line, dim=True), *row_lines])
 

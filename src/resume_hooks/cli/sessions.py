@@ -21,7 +21,7 @@ from resume_hooks.sessions.agents.registry import agent_with_name, list_agents, 
 from resume_hooks.sessions.child_titles import kind_unless_in_title
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.git_worktrees import project_of_folder
-from resume_hooks.system.text import fit_columns, format_count, plain_line, text_width
+from resume_hooks.system.text import fit_to_columns, format_count, plain_line, text_width
 
 DEFAULT_ROW_COLUMNS = 200  # the width of a row in columns if the output is not a terminal
 # the minimum width of a title in columns, if the row has remarks after its title
@@ -181,10 +181,10 @@ def _sessions_table(
     remaining_columns = max(MIN_TITLE_COLUMNS, columns - sum(widths) - 2 * len(widths))
     lines = [click.style(_pad_row(_COLUMN_HEADINGS, widths).rstrip(), dim=True)]
     for row, remark in zip(rows_of_cells, remarks, strict=True):
-        remarks_text = fit_columns(
+        remarks_text = fit_to_columns(
             remark, max(0, remaining_columns - min(text_width(row[-1]), MIN_TITLE_COLUMNS) - 2)
         )
-        title = fit_columns(
+        title = fit_to_columns(
             row[-1], remaining_columns - (text_width(remarks_text) + 2 if remarks_text else 0)
         )
         lines.append(

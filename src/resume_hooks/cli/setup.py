@@ -22,7 +22,7 @@ from resume_hooks.maintenance.uninstall import (
     REMOVE_MARKETPLACE_COMMAND,
     list_paths_to_purge,
     list_remaining_files,
-    notes_on_written_files,
+    describe_written_files,
     remove_paths,
 )
 from resume_hooks.paths import Where
@@ -277,7 +277,7 @@ def _remove_plugin(options: InstallOptions) -> ExitCode:
     commands = [["claude", "plugin", "uninstall", f"{PLUGIN_NAME}@{MARKETPLACE_NAME}"]]
     if claude_cli.marketplace_folder(MARKETPLACE_NAME) == plugin_folder():
         commands.append(list(REMOVE_MARKETPLACE_COMMAND))
-    documents_text = notes_on_written_files(where)
+    documents_text = describe_written_files(where)
     was_run, warning = False, ""
     try:
         was_run = not options.dry_run and run_client_commands(commands)

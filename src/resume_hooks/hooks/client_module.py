@@ -61,7 +61,7 @@ tools does the model get? When the model calls the tool: what is the answer?"""
 # The first is asked when the client compacts, and the second when the context is almost full.
 COMPACTION_PLAN_QUESTION, FULL_CONTEXT_QUESTION = "plan", "compaction"
 
-ANSWERED_VERBS = TRIGGER_ROWS.keys() | {
+ANSWERED_VERBS_AND_QUESTIONS = TRIGGER_ROWS.keys() | {
     PANE_QUESTION,
     BAND_QUESTION,
     OFFER_QUESTION,
@@ -88,11 +88,11 @@ QUESTION_CHOICES = {
 If the user chooses no answer, the last answer is used.
 """
 
-# The maximum number of characters of a next step that the model wrote. The question that asks the
-# user must show the whole step.
+# The maximum number of characters of a next step that the model wrote. The question to the user
+# must show the whole next step.
 MAX_NEXT_STEP_CHARACTERS = 400
 
-HANDOFF_TOOL = {
+HANDOFF_TOOL_DEFINITION = {
     "name": "handoff",
     "description": "Ask the user to continue in a new session that begins with this conversation, as far as it fits."
     " Use this tool if the user wants that, or if the context is nearly full and a piece of work is done. After the"
@@ -138,14 +138,14 @@ def main() -> int:
         return 1
     command = hook_replies.text_field(event, "command")
     verb = trigger_of_command(command, "").verb
-    if verb not in {*ANSWERED_VERBS, COMPACTION_PLAN_QUESTION} or not is_started_by_client(Where()):
+    if verb not in {*ANSWERED_VERBS_AND_QUESTIONS, COMPACTION_PLAN_QUESTION} or not is_started_by_client(Where()):
         trigger_row = TRIGGER_ROWS.get(verb)
         if trigger_row and trigger_row.is_module_only:
             advice = f"In a shell: {shell_command(verb)}"
         else:
             advice = f"Type {COMMAND_PREFIX}{verb} there."
         sys.stderr.write(
-            f"{REFUSAL_TEXT} {advice if verb in ANSWERED_VERBS else ''}".rstrip() + "\n"
+            f"{REFUSAL_TEXT} {advice if verb in ANSWERED_VERBS_AND_QUESTIONS else ''}".rstrip() + "\n"
         )
         return 1
     answer = answer_module(command, event)
@@ -332,12 +332,12 @@ def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
     )
     if compaction.reason_for_client_compaction(event):
         return band
-    return band | compaction.alternatives_percent_reply() | compaction.threshold_reply()
+    return band | compaction.make_alternatives_reply() | compaction.make_threshold_reply()
 
 
 def _offer_tools(_: dict[str, Any]) -> dict[str, Any]:
     if _is_handoff_tool_on():
-        return {"tools": [HANDOFF_TOOL]}
+        return {"tools": [HANDOFF_TOOL_DEFINITION]}
     return {}
 
 

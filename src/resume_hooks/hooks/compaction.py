@@ -61,20 +61,20 @@ MAX_FACTS_CHARACTERS = 3_900
 # compaction.
 ALTERNATIVES_NOTE_NAME = "asked-compaction.json"
 
-SHRUNK_REMARK = "The session was full and was shrunk in place (compaction {chosen}). "
+SHRUNK_IN_PLACE_REMARK = "The session was full and was shrunk in place (compaction {chosen}). "
 TOO_LITTLE_FREED_REMARK = (
     "Compaction {chosen} would have freed too little, so Claude Code writes its own summary."
 )
 """Two remarks to the user about an automatic compaction: the first if this plugin shrank the
 session, the second if that would have freed too little."""
 
-THRESHOLD_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
+THRESHOLD_COMPACTION_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
 
-TOO_SOON_TEXT = (
+TOO_SOON_REASON = (
     f"the last compaction was fewer than {MIN_TURNS_BETWEEN_COMPACTIONS} turns ago; "
     "a later turn tries again"
 )
-TOO_LITTLE_FREED_TEXT = (
+TOO_LITTLE_FREED_REASON = (
     "{chosen} would free less than a fifth of the context. Type /handoff instead."
 )
 """Two reasons why the context was not compacted at the threshold. Each fits a row of 80 columns."""
@@ -87,9 +87,9 @@ ALTERNATIVES_TEXT = (
 """The alternatives to the client's compaction. They are shown once, if the setting ``compaction``
 has its default value."""
 
-IN_PLACE_TITLE = "(trimmed in place by resume-hooks; no model is asked)"
+TRIM_IN_PLACE_TITLE = "(trimmed in place by resume-hooks; no model is asked)"
 # The client also shows this title after its own ``/compact``.
-THRESHOLD_TITLE = "({chosen} of resume-hooks; no model is asked)"
+THRESHOLD_COMPACTION_TITLE = "({chosen} of resume-hooks; no model is asked)"
 
 
 def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
         )
     options = text.removeprefix(IN_PLACE_WORD).strip()
     parse_options(options)
-    return {"compact": IN_PLACE_TITLE, "options": options}
+    return {"compact": TRIM_IN_PLACE_TITLE, "options": options}
 
 
 def reason_for_client_compaction(event: dict[str, Any]) -> str:
@@ -184,11 +184,11 @@ def alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return the alternatives to the client's compaction, if enough of the context is in use.
 
     ``args`` in the event is the percentage that is in use. The alternatives are returned only if it
-    has reached the percentage in ``alternatives_percent_reply``. They are shown only once. Raise
+    has reached the percentage in ``make_alternatives_reply``. They are shown only once. Raise
     OSError if the note about this can't be written.
     """
     percent = hook_replies.text_field(event, "args")
-    if not percent.isdigit() or int(percent) < alternatives_percent_reply().get("tells", 101):
+    if not percent.isdigit() or int(percent) < make_alternatives_reply().get("tells", 101):
         return {}
     hook_state.write_note(ALTERNATIVES_NOTE_NAME, {"at": time.time()})
     return {
@@ -200,7 +200,7 @@ def alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def alternatives_percent_reply() -> dict[str, Any]:
+def make_alternatives_reply() -> dict[str, Any]:
     """Return the percentage of the context at which to show the alternatives to the client's compaction.
 
     Return ``{}`` if the user has seen the alternatives, or has changed the setting.
@@ -214,11 +214,11 @@ def alternatives_percent_reply() -> dict[str, Any]:
     return {"tells": percent}
 
 
-def threshold_reply() -> dict[str, Any]:
+def make_threshold_reply() -> dict[str, Any]:
     """Return the number of tokens (``from``) above which the module compacts at the end of a turn.
 
-    The reply also names the compaction for the client. It is ``{}`` if the setting has no
-    threshold.
+    The reply also contains the compaction's title, which the client shows. If the setting has no
+    threshold, the reply is ``{}``.
     """
     setting, _, tokens = _read_compaction_setting()
     if tokens:
@@ -226,7 +226,7 @@ def threshold_reply() -> dict[str, Any]:
             "line": {
                 "from": tokens,
                 "trigger": THRESHOLD_TRIGGER,
-                "compact": THRESHOLD_TITLE.format(chosen=setting),
+                "compact": THRESHOLD_COMPACTION_TITLE.format(chosen=setting),
             }
         }
     return {}
@@ -239,15 +239,15 @@ class _CompactionSetting(NamedTuple):
     threshold.
     """
 
-    text: str
+    value: str
     method: str
     threshold_tokens: int
 
 
 def _read_compaction_setting() -> _CompactionSetting:
-    text = str(settings.load_settings()[COMPACTION_SETTING].value)
-    method, _, size = text.partition("@")
-    return _CompactionSetting(text, method, 1_000 * int(size[:-1] or 0))
+    value = str(settings.load_settings()[COMPACTION_SETTING].value)
+    method, _, size = value.partition("@")
+    return _CompactionSetting(value, method, 1_000 * int(size[:-1] or 0))
 
 
 def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
@@ -263,7 +263,7 @@ def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where
         return {"remark": TOO_LITTLE_FREED_REMARK.format(chosen=setting)}
     return {
         **shrunk_conversation,
-        "remark": SHRUNK_REMARK.format(chosen=setting) + shrunk_conversation["remark"],
+        "remark": SHRUNK_IN_PLACE_REMARK.format(chosen=setting) + shrunk_conversation["remark"],
     }
 
 
@@ -283,7 +283,7 @@ def _compact_at_threshold(
         return shrunk_conversation
     if not shrunk_conversation:
         raise NothingToTrim(
-            TOO_LITTLE_FREED_TEXT.format(chosen=setting)
+            TOO_LITTLE_FREED_REASON.format(chosen=setting)
             if tokens
             else f"{COMPACTION_SETTING} is {setting}"
         )
@@ -292,7 +292,7 @@ def _compact_at_threshold(
     )
     return {
         **shrunk_conversation,
-        "remark": THRESHOLD_REMARK.format(
+        "remark": THRESHOLD_COMPACTION_REMARK.format(
             chosen=setting, before=thousands_before, after=thousands_after
         ),
     }
@@ -331,7 +331,7 @@ def _shrink_conversation(
             # The module checks the turns too, but it forgets its last compaction when the client
             # restarts.
             return {
-                "skip": TOO_SOON_TEXT,
+                "skip": TOO_SOON_REASON,
                 "rests": True,
             }
         target_tokens = round(

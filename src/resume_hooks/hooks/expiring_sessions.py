@@ -33,7 +33,7 @@ DUE_PREFIX, LATER_PREFIX = "due", "later"
 """Prefixes of the names of the two notes: one for the sessions that a start must archive, and one
 for the sessions that it had no time to archive."""
 
-_FOLDER_NAME_CHARACTERS = frozenset(
+_ALLOWED_FOLDER_NAME_CHARACTERS = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 )
 
@@ -72,7 +72,7 @@ def archive_expiring_sessions(
     Return None if another process is archiving. Raise OSError if the state folder can't be written.
     """
     project = os.path.basename(os.path.dirname(hook_replies.text_field(event, "transcript_path")))
-    if not project or not _FOLDER_NAME_CHARACTERS.issuperset(project):
+    if not project or not _ALLOWED_FOLDER_NAME_CHARACTERS.issuperset(project):
         return None
     note_name = f"{DUE_PREFIX}-{project}.json"
     make_private_folder(Where().state, Where())

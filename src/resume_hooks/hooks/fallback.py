@@ -42,7 +42,7 @@ _RETRY_TEXT = "Try again in half a minute."
 
 
 def main() -> None:
-    """Answer the trigger in the event on stdin. Write nothing for any other prompt. Raise no exception."""
+    """Answer the trigger in the event on stdin. If there is no trigger, write nothing. Raise no exception."""
     event = hook_replies.read_stdin()
     if event:
         trigger = recognise_trigger(hook_replies.text_field(event, "prompt"))
@@ -111,7 +111,7 @@ def describe_engine_state() -> str:
         return f"The engine is being installed{_elapsed_text(state.get('started'))}."
     if state.get("state") == "failed":
         error = state.get("error") or "see install.log in the data folder of the plugin"
-        return f"The engine's installation failed: {error}."
+        return f"Installing the engine failed: {error}."
     venv = _find_plugin_venv()
     if (
         venv

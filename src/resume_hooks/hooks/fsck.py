@@ -25,15 +25,15 @@ from resume_hooks.maintenance.fsck.messages import defects_causing_error, findin
 from resume_hooks.maintenance.fsck.repair import RepairPlan
 from resume_hooks.system.text import collapse_line
 
-READING_SECONDS = 5.0
+MAX_READING_SECONDS = 5.0
 """Time limit in seconds for reading. The module waits 15 seconds, and writing takes as long as
 reading."""
 
 REFUSAL_HTTP_STATUS = "400"
 """The HTTP status of every error that the module reports.
 
-If the text comes without this status, the user typed it. It may answer the module's question about
-repairing the session.
+A text without this status was typed by the user. It may be the answer to the module's question
+about repairing the session.
 """
 
 FRESH_SESSION_HINT = "opens a new session without the refused messages."
@@ -43,7 +43,7 @@ MAX_FINDING_CHARACTERS = 100  # the maximum number of characters of one finding
 def answer_request(request: Request) -> Outcome:
     """Ask whether to repair a session that the API refused, or act on the user's answer.
 
-    Raise ResumeHooksError only if the user answered yes.
+    Raise ResumeHooksError if the user answered yes and the repair fails.
     """
     handoff_name = request.trigger.name_of_verb("handoff")
     handoff_hint = f"{handoff_name} {FRESH_SESSION_HINT}"
@@ -73,7 +73,7 @@ def answer_request(request: Request) -> Outcome:
 
 
 def _plan_repair_of_request(request: Request) -> RepairPlan:
-    with time_limit(f"{request.command} --repair", READING_SECONDS):
+    with time_limit(f"{request.command} --repair", MAX_READING_SECONDS):
         return repair.plan_repair(request.session, request.where)
 
 

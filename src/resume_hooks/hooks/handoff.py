@@ -31,13 +31,13 @@ from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.processes import find_client_pid, read_process_start_time
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
-CLEAR_HINT = "or /clear in an empty box: this also starts a session with the digest"
+CLEAR_COMMAND_HINT = "or /clear in an empty box: this also starts a session with the digest"
 """The line of the card which says that the client's next ``/clear`` opens the child."""
 
 # the option that is typed before a new task, which has nothing to do with the session's old task
 NEW_TASK_OPTION = "--new-task"
-# the minimum number of characters of a shortened digest; instead of a shorter digest, the beginning
-# of the full digest is used
+# the minimum number of characters of a shortened digest; if it would have fewer, the beginning of
+# the full digest is used instead
 MIN_DIGEST_CHARACTERS = 600
 
 
@@ -71,7 +71,7 @@ def answer_request(request: Request) -> Outcome:
         return outcome
     outcome = add_step_lines(outcome)
     if request.trigger.is_hooked and offer_clear(outcome.receipt):
-        outcome = outcome._replace(facts=(*outcome.facts, CLEAR_HINT))
+        outcome = outcome._replace(facts=(*outcome.facts, CLEAR_COMMAND_HINT))
     return outcome
 
 

@@ -147,8 +147,8 @@ def start_reply(context: str, message: str) -> bytes:
             "hookEventName": "SessionStart",
             "additionalContext": shown_context,
         }
-    # The client copies this text to the beginning of the session's file, where listings read it, so
-    # it has no ``\u`` escapes.
+    # The text has no ``\u`` escapes, because the client copies it to the beginning of the session's
+    # file, where lists of sessions read it.
     if output:
         return json.dumps(output, ensure_ascii=False).encode()
     return b""

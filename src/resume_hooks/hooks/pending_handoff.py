@@ -28,7 +28,7 @@ from resume_hooks.system.processes import read_process_start_time
 # the maximum number of characters of the stored opening; ``start_parts`` delivers no more
 MAX_OPENING_CHARACTERS = 38_000
 # the number of seconds during which starts in the same folder announce a handoff
-ANNOUNCEMENT_SECONDS = 3_600
+ANNOUNCEMENT_PERIOD_SECONDS = 3_600
 # the number of seconds by which the clock may be set back without making a handoff invalid
 CLOCK_TOLERANCE_SECONDS = 5
 
@@ -179,7 +179,7 @@ def find_handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
         if (
             handoff is None
             or not handoff.is_pending
-            or time.time() - handoff.at > ANNOUNCEMENT_SECONDS
+            or time.time() - handoff.at > ANNOUNCEMENT_PERIOD_SECONDS
         ):
             _mark_announced(name)
         elif handoff.is_in_folder(folder) and _mark_announced(name):

@@ -10,7 +10,7 @@ from resume_hooks.hooks.triggers import BARE_SIGN, TRIGGER_ROWS, TYPED_SIGN, Tri
 from resume_hooks.system.copy_result import CopyResult
 
 CARD_COLUMNS = 80  # the width of a card in columns
-MAX_TITLE_COLUMNS = 68  # the maximum width of a title on a card in columns
+MAX_TITLE_COLUMNS = 68  # the maximum width in columns of a title on a card
 
 
 HELP_TEXT = """\
@@ -23,7 +23,7 @@ def help_card(command: str, trigger: Trigger) -> str:
     """Return the card of ``>help``, which lists every trigger in ten rows.
 
     ``command`` is the shell command that prints the help. If the plugin's module shows the card,
-    the names have no prefix. If a hook shows the card, it has the names that every client knows,
+    the names have no prefix. If a hook shows the card, the names are those that every client knows,
     because a hook can't tell whether the module is loaded.
     """
     if trigger.sign != TYPED_SIGN:
@@ -92,12 +92,12 @@ def pasted_command_card(text: str, *, is_busy: bool = False) -> str:
     if is_busy:
         last_line = "Once the answer ends, clear and paste."
     else:
-        last_line = "Clear it: Ctrl+C (once!), paste again."
+        last_line = "Clear the box: Ctrl+C once, then paste."
     reason = "nothing was done: text was already in the input box when you pasted"
     if is_busy:
-        advice = "once the answer ends, clear it"
+        advice = "once the answer ends, clear the box"
     else:
-        advice = "clear it (one Ctrl+C; a second one quits)"
+        advice = "clear the box (one Ctrl+C; a second one quits)"
     return f"resume-hooks: {reason}; {advice}, then paste the copied line again.{typed_text}\n\n{last_line}"
 
 

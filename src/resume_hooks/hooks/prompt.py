@@ -48,7 +48,7 @@ words itself."""
 
 
 def main() -> None:
-    """Answer the trigger in the event on stdin. Write nothing for any other prompt. Raise no exception."""
+    """Answer the trigger in the event on stdin. If there is no trigger, write nothing. Raise no exception."""
     event = hook_replies.read_stdin()
     if event:
         trigger = recognise_trigger(hook_replies.text_field(event, "prompt"))

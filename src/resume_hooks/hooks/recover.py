@@ -22,7 +22,7 @@ from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 MAX_SHOWN_TOKENS = 2_000  # the maximum number of tokens of the shown text (one or two screens)
 _PASTE_HEADING = "Facts from this work's transcripts, to continue from (quotes, not instructions):"
 _DIGEST_COMMAND = "resume-hooks handoff --print"
-_COPY_RESULT_TEXTS = {
+_TEXTS_BY_COPY_OUTCOME = {
     "copied": "copied: paste it into your next prompt",
     "sent": "sent to the clipboard: paste it into your next prompt, or select and copy the text",
     "not copied": "not copied: select the text and paste it into your next prompt",
@@ -48,7 +48,7 @@ def answer_request(request: Request) -> Report:
     cost_tokens = round(len(text) / CHARACTERS_PER_TOKEN)
 
     def make_card(copied: CopyResult) -> str:
-        copy_text = _COPY_RESULT_TEXTS[copied.outcome]
+        copy_text = _TEXTS_BY_COPY_OUTCOME[copied.outcome]
         heading = f"resume-hooks · what was done here · {copy_text} · about {cost_tokens:,} tokens"
         hint = "To let the model search by itself, ask it for the missing facts."
         last_line = _paste_hint(

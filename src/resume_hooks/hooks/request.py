@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.errors import (
     NothingToHandOff,
@@ -41,9 +41,9 @@ MISSING_TRANSCRIPT_ERRORS: dict[str, tuple[type[ResumeHooksError], str]] = {
 """For each trigger, the error and the message in a session that has no transcript yet."""
 
 
-def missing_transcript_error(error: type[ResumeHooksError], words: str) -> ResumeHooksError:
-    """Return the error for a session without a transcript. Its message begins with ``words``."""
-    return error(f"{words}: this session has no transcript yet", "Send a prompt first.")
+def missing_transcript_error(error: type[ResumeHooksError], message_start: str) -> ResumeHooksError:
+    """Return the error for a session without a transcript. Its message begins with ``message_start``."""
+    return error(f"{message_start}: this session has no transcript yet", "Send a prompt first.")
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,15 @@ class Request:
         return Caller(self.where, reuses_child=True, time_limit=limit_time)
 
 
-def parse_search_words(text: str) -> tuple[bool, str]:
-    """Return whether to search all projects, and the words to search for.
+class TypedSearch(NamedTuple):
+    """The words that the user typed after a search trigger, without the option for all projects."""
 
-    Raise UsageError for an unknown option.
-    """
+    words: str
+    in_all_projects: bool
+
+
+def parse_typed_search(text: str) -> TypedSearch:
+    """Parse the text after a search trigger. Raise UsageError for an unknown option."""
     first_word, *other_words = text.split(maxsplit=1) or [""]
     in_all_projects = first_word.lower() == ALL_OPTION
     search_words = " ".join(other_words) if in_all_projects else text
@@ -123,7 +127,7 @@ def parse_search_words(text: str) -> tuple[bool, str]:
             "More options, in a shell: resume-hooks search --help. "
             f'To search for this text, put it in quotes: "{option}"',
         )
-    return in_all_projects, search_words
+    return TypedSearch(search_words, in_all_projects)
 
 
 def refuse_option(text: str, remedy: str) -> None:

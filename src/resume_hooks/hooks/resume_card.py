@@ -281,7 +281,7 @@ def build_ways_table(comparison: Comparison) -> list[str]:
                 rows.append(_format_size_row(size))
         elif way.name not in FRESH_STRATEGIES or way.tokens_after < tokens_now:
             rows.append(
-                _format_way_row(way.name, way.tokens_after, way, _WAY_CONTENT_TEXTS[way.name])
+                _format_way_row(way.name, way.tokens_after, way, _CONTENT_TEXTS_BY_WAY[way.name])
             )
     if not any(way.name == TRIM for way in comparison.estimates):
         if comparison.is_trim_estimated:
@@ -296,7 +296,7 @@ def build_ways_table(comparison: Comparison) -> list[str]:
         "warm, cold: first request, in input tokens",
         *pay_lines,
         base_line,
-        *_cache_and_prompt_lines(comparison),
+        *_format_cache_and_prompt_lines(comparison),
     ]
 
 
@@ -326,7 +326,7 @@ def _format_short_number(tokens: int) -> str:
     return f"{tokens / 1_000_000:.1f}M"
 
 
-_WAY_CONTENT_TEXTS = {
+_CONTENT_TEXTS_BY_WAY = {
     GO_ON: "everything",
     TRIM: "less tool output",
     HANDOFF: "nothing was asked",
@@ -363,7 +363,7 @@ def _describe_payoff(comparison: Comparison) -> str:
     return f"none pays off within {MAX_COUNTED_PROMPTS} prompts"
 
 
-def _cache_and_prompt_lines(comparison: Comparison) -> list[str]:
+def _format_cache_and_prompt_lines(comparison: Comparison) -> list[str]:
     recent_requests, cache_text = comparison.recent_requests, "cold"
     if not recent_requests.cache_seconds:
         cache_text = "unused"

@@ -48,8 +48,8 @@ from resume_hooks.shared_values import (
 from resume_hooks.system.processes import read_process_start_time
 from resume_hooks.system.text import collapse_line, plain_line
 
-# the number of seconds after which the card must be shown; copying to the clipboard may take two
-# seconds more
+# the time limit in seconds for the card; copying its command to the clipboard may take two seconds
+# more
 MAX_CARD_SECONDS = ROLLOVER_TIMEOUT_SECONDS - 5.0
 # the part of ``MAX_CARD_SECONDS`` that is reserved for writing the summary into the child
 SUMMARY_WRITE_SECONDS = 5.0
@@ -57,7 +57,7 @@ PLANNING_SECONDS = 10.0  # the time limit in seconds for planning the child with
 MAX_FACT_CHARACTERS = 300  # the maximum number of characters of a fact on the card
 
 _NOTE_PREFIX = "rollover-"
-CLEAR_HINT = "or /clear in an empty box: the new session has this text, too (cut if long)"
+CLEAR_COMMAND_HINT = "or /clear in an empty box: the new session has this text, too (cut if long)"
 WAITING_STATUS = f"asking a model for the summary: up to {MODEL_TIMEOUT_TEXT}"
 """The line that the client shows while a model writes the summary."""
 
@@ -153,7 +153,7 @@ def _write_summary(
     model, unless the time is up.
     """
 
-    def model_calls(model: Model) -> ModelCalls:
+    def make_model_calls(model: Model) -> ModelCalls:
         return ModelCalls(model, max_seconds, lambda _number, _count: None)
 
     facts = []
@@ -161,7 +161,7 @@ def _write_summary(
         outcome = summary.add_summary(
             rollover_plan,
             child,
-            model_calls(own_model),
+            make_model_calls(own_model),
             where,
             make_digest_material(rollover_plan.parent.session_id),
         )
@@ -172,7 +172,7 @@ def _write_summary(
             f"this session's own model gave no usable answer{cost_text}: {outcome.failure_reason}"
         )
     usual_model = choose_model(rollover_plan.parent, where)
-    outcome = summary.add_summary(rollover_plan, child, model_calls(usual_model), where)
+    outcome = summary.add_summary(rollover_plan, child, make_model_calls(usual_model), where)
     if outcome.costs.description:
         if own_model.was_asked:
             model_name = outcome.costs.model or usual_model.name
@@ -225,7 +225,7 @@ def _add_facts(
     """Return a rollover's outcome with these facts, and with a hint if ``/clear`` opens the child."""
     short_facts = [collapse_line(plain_line(fact), MAX_FACT_CHARACTERS) for fact in facts]
     if request.trigger.is_hooked and offer_clear(outcome.receipt):
-        short_facts.append(CLEAR_HINT)
+        short_facts.append(CLEAR_COMMAND_HINT)
     return outcome._replace(facts=tuple(short_facts))
 
 

@@ -16,7 +16,7 @@ from resume_hooks.hooks.request import (
     ALL_OPTION,
     Request,
     current_folder,
-    parse_search_words,
+    parse_typed_search,
 )
 from resume_hooks.hooks.session_list.rows import cut_snippet_start, cut_to_columns
 from resume_hooks.hooks.session_list.state import MAX_INDEX_UPDATE_SECONDS
@@ -41,7 +41,7 @@ MAX_PRINTED_QUERY_CHARACTERS = 200
 
 def answer_request(request: Request) -> Report:
     """Search for the words after the trigger. Raise UsageError if there are no words."""
-    in_all_projects, words = parse_search_words(request.text)
+    words, in_all_projects = parse_typed_search(request.text)
     if not words:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")
     scope, where = Scope(), request.where

@@ -35,7 +35,7 @@ NOTE_LIFETIME_SECONDS = 600  # the number of seconds after which old notes are d
 
 # If the middle of a text is cut out, the available characters divided by this number are kept for
 # the end, which contains the next step.
-END_DIVISOR = 4
+KEPT_END_DIVISOR = 4
 CUT_NOTICE = "\n(cut here: the middle of this text did not fit)\n"
 _NOTE_PREFIX = "parts-"
 
@@ -70,7 +70,7 @@ def remove_middle(text: str, max_units: int) -> str:
     """Return a text of at most ``max_units`` UTF-16 units. If the text is longer, cut lines in its middle."""
     if utf16_length(text) <= max_units:
         return text
-    end = cut_to_utf16_units(text[::-1], max_units // END_DIVISOR)[::-1]
+    end = cut_to_utf16_units(text[::-1], max_units // KEPT_END_DIVISOR)[::-1]
     end = end.partition("\n")[2] or end
     beginning = cut_to_utf16_units(text, max_units - utf16_length(end) - len(CUT_NOTICE))
     return f"{beginning.rpartition(chr(10))[0] or beginning}{CUT_NOTICE}{end}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from resume_hooks.errors import ResumeHooksError
 
 # the time limit in seconds for reading; copying to the clipboard may take two seconds more
-READING_SECONDS = 3.0
+MAX_READING_SECONDS = 3.0
 EXTRA_SECONDS_IF_BUSY = 5.0  # the number of additional seconds on a busy machine
 
 
@@ -26,10 +26,10 @@ def time_limit(
 ) -> Iterator[None]:
     """Raise TimeLimitExceeded if the with block takes too long. The error suggests ``command`` in a shell.
 
-    ``seconds`` (default: ``READING_SECONDS``) is processor time, so that the same work finishes on
+    ``seconds`` (default: ``MAX_READING_SECONDS``) is processor time, so that the same work finishes on
     a busy machine. The limit in real time is ``EXTRA_SECONDS_IF_BUSY`` seconds longer.
     """
-    max_seconds = READING_SECONDS if seconds is None else seconds
+    max_seconds = MAX_READING_SECONDS if seconds is None else seconds
 
     def raise_time_limit(*_: object) -> None:
         raise TimeLimitExceeded(

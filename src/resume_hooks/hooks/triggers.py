@@ -26,43 +26,43 @@ REPAIR_QUESTION = "fsck"
 """A question that the module asks by itself, not for a user. If answering it fails, the user sees
 nothing."""
 
-_PACKAGE = __package__
+_HOOKS_PACKAGE_NAME = __package__
 _CORE_TRIGGER_ROWS = (
     Row("handoff", "[size] [--new-task] [next step]",
         "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy",
-        module=f"{_PACKAGE}.handoff",
+        module=f"{_HOOKS_PACKAGE_NAME}.handoff",
         help_row="handoff [size] [step] continue in a new session; size: 4k, 12k, 24k, or all",
         command="handoff"),
     Row("rollover", "[focus]",
         f"Continue in a new session with a model's summary; costs tokens and takes up to {MODEL_TIMEOUT_TEXT}",
-        module=f"{_PACKAGE}.rollover",
+        module=f"{_HOOKS_PACKAGE_NAME}.rollover",
         help_row=f"rollover [focus]      handoff with a model's summary: costs tokens, "
         f"{MODEL_TIMEOUT_MINUTES} minutes",
         command="rollover"),
     Row("trim", "[options]", "Continue in a copy without old tool output; asks first",
-        module=f"{_PACKAGE}.trim",
+        module=f"{_HOOKS_PACKAGE_NAME}.trim",
         help_row="trim [options]        continue in a copy without old tool output; asks first",
         command="trim", asks_first=True),
     Row("untrim", "", "Continue in a copy with the trimmed contents restored",
-        module=f"{_PACKAGE}.trim", command="untrim", is_module_only=True),
+        module=f"{_HOOKS_PACKAGE_NAME}.trim", command="untrim", is_module_only=True),
     Row("resume", "[--table]", "Show how full this session is and the best way to continue",
-        module=f"{_PACKAGE}.resume_card",
+        module=f"{_HOOKS_PACKAGE_NAME}.resume_card",
         help_row="resume                how full this session is, what fits best; copies its id", aliases=("continue",),
         command="full", is_read_only=True),
     Row("search", "[--all] words", "Find what was said in this project; --all: in every project",
-        module=f"{_PACKAGE}.search", help_row="search [--all] words  find what was said in this project, or in all",
+        module=f"{_HOOKS_PACKAGE_NAME}.search", help_row="search [--all] words  find what was said in this project, or in all",
         command="search", is_read_only=True),
     Row("sessions", "[--all]", "List the newest sessions of this project; --all: of every project",
-        module=f"{_PACKAGE}.sessions", command="sessions", is_read_only=True, is_module_only=True),
+        module=f"{_HOOKS_PACKAGE_NAME}.sessions", command="sessions", is_read_only=True, is_module_only=True),
     Row("session", "", "Copy this session's id",
         help_row="session, lineage, recall  its id, its ancestors, what was done", aliases=("session-id",),
         takes_no_words=True),
     Row("lineage", "", "Show this session's ancestors, oldest first",
-        module=f"{_PACKAGE}.lineage", command="lineage", takes_no_words=True, is_read_only=True),
+        module=f"{_HOOKS_PACKAGE_NAME}.lineage", command="lineage", takes_no_words=True, is_read_only=True),
     Row("recall", "", "Show what was done here, to paste if the model has lost it",
-        module=f"{_PACKAGE}.recover", command="recall", takes_no_words=True, is_read_only=True),
+        module=f"{_HOOKS_PACKAGE_NAME}.recover", command="recall", takes_no_words=True, is_read_only=True),
     Row("help", "", "List the commands", takes_no_words=True),
-    Row(REPAIR_QUESTION, "", "", module=f"{_PACKAGE}.fsck", is_module_only=True),
+    Row(REPAIR_QUESTION, "", "", module=f"{_HOOKS_PACKAGE_NAME}.fsck", is_module_only=True),
 )  # fmt: skip
 
 
@@ -94,14 +94,15 @@ TRIGGER_ALIASES = {
 }
 """Other names of triggers, including those from earlier versions. No list shows these names."""
 
-NOT_ALONE_HINT = (
+COMMAND_NOT_ALONE_HINT = (
     "a command runs only if it is alone in the input box; Enter again sends this text as it is"
 )
-"""The hint for a user who typed a command after the next step that was already in the input box."""
+"""The hint for a user who typed a command into an input box that already contained the next step.
+"""
 
 TYPED_VERBS = frozenset(each.name for each in TRIGGER_ROWS.values() if not each.is_module_only)
 _VERBS_WITHOUT_WORDS = frozenset(each.name for each in TRIGGER_ROWS.values() if each.takes_no_words)
-_VERB_OF_COMMAND = {each.command: each.name for each in TRIGGER_ROWS.values() if each.command}
+_VERBS_BY_COMMAND = {each.command: each.name for each in TRIGGER_ROWS.values() if each.command}
 _UUID_PATTERN = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER_PATTERN = re.compile(
     rf"(?:>|/{PLUGIN_NAME}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL
@@ -136,7 +137,7 @@ _RETYPED_TRIGGER_PATTERN = re.compile(
     rf"{_SIGN_PATTERN}({_ASKING_TRIGGER_NAMES_PATTERN})(?=[\s>/]|\Z)", re.IGNORECASE
 )
 _TRIGGER_NAMES_PATTERN = "|".join(sorted({*TYPED_VERBS, *TRIGGER_ALIASES}, key=len, reverse=True))
-_BARE_TRIGGER_NAMES_PATTERN = "|".join(sorted(_VERB_OF_COMMAND, key=len, reverse=True))
+_BARE_TRIGGER_NAMES_PATTERN = "|".join(sorted(_VERBS_BY_COMMAND, key=len, reverse=True))
 _STACKED_TRIGGERS_PATTERN = re.compile(
     rf"(?:{_SIGN_PATTERN}(?:{_TRIGGER_NAMES_PATTERN}))+(?=(?:{_SIGN_PATTERN}(?:{_TRIGGER_NAMES_PATTERN})|{BARE_SIGN}(?:{_BARE_TRIGGER_NAMES_PATTERN}))(?:\s|\Z))",
     re.IGNORECASE,
@@ -201,11 +202,11 @@ class Trigger(NamedTuple):
 
 
 def find_trigger_name(word: str) -> str:
-    """Return the name of the trigger that ``word`` means: its name, its command or an alias.
+    """Return the name of a trigger. ``word`` is its name, its command or one of its aliases.
 
     Return ``word`` itself if there is no such trigger.
     """
-    return TRIGGER_ALIASES.get(word, _VERB_OF_COMMAND.get(word, word))
+    return TRIGGER_ALIASES.get(word, _VERBS_BY_COMMAND.get(word, word))
 
 
 def trigger_of_command(command: str, text: str, *, is_hooked: bool = True) -> Trigger:
@@ -215,7 +216,7 @@ def trigger_of_command(command: str, text: str, *, is_hooked: bool = True) -> Tr
     else:
         sign, verb = (BARE_SIGN, command)
     if sign == BARE_SIGN:
-        verb = _VERB_OF_COMMAND.get(verb, verb)
+        verb = _VERBS_BY_COMMAND.get(verb, verb)
     else:
         verb = TRIGGER_ALIASES.get(verb, verb)
     return Trigger(verb, text, is_slash=True, is_pasted=False, is_hooked=is_hooked, sign=sign)
@@ -231,8 +232,8 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
         prompt = prompt[stacked_triggers.end() :]
         command_after = _COMMAND_AT_START_PATTERN.match(prompt)
         if command_after:
-            prompt = f"{TYPED_SIGN}{_VERB_OF_COMMAND[command_after[1].lower()]}{prompt[command_after.end() :]}"
-    prompt = _last_retyped_trigger(_command_after_words(prompt))
+            prompt = f"{TYPED_SIGN}{_VERBS_BY_COMMAND[command_after[1].lower()]}{prompt[command_after.end() :]}"
+    prompt = _last_retyped_trigger(_extract_command_after_words(prompt))
     if _ID_AFTER_NAME_PATTERN.match(prompt):
         return Trigger("resume", "", slash, is_pasted=True, sign=sign)
     if _contains_pasted_command(prompt):
@@ -240,7 +241,7 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
             "", re.sub(rf"\A{_SIGN_PATTERN}[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE)
         )
         return Trigger(
-            _leading_verb(prompt), leftover_text.strip(), slash, is_pasted=True, sign=sign
+            _find_leading_verb(prompt), leftover_text.strip(), slash, is_pasted=True, sign=sign
         )
     match = _TRIGGER_PATTERN.match(prompt)
     if match is None:
@@ -267,7 +268,7 @@ def _is_prose(verb: str, text: str, prompt: str) -> bool:
     return bool(other_lines) and all(line.startswith(">") for line in other_lines)
 
 
-def _command_after_words(prompt: str) -> str:
+def _extract_command_after_words(prompt: str) -> str:
     """Return the command that the user typed after a restored prompt. Return any other prompt unchanged."""
     trigger = _TRIGGER_PATTERN.match(prompt)
     if trigger is None or _canonical_word(trigger.group(1)) not in TYPED_VERBS:
@@ -281,10 +282,10 @@ def _command_after_words(prompt: str) -> str:
 def _last_retyped_trigger(prompt: str) -> str:
     """Return the trigger that the user typed again after a restored prompt with the same trigger.
 
-    Return any other prompt unchanged. The user types a trigger again to answer its question. The
-    options of a trim never contain a trigger, so the last ``>trim`` counts. The text after another
-    trigger may mention that trigger. A repetition after a space then counts only if ``yes`` follows
-    it.
+    Return any other prompt unchanged. The client puts a blocked prompt back into the input box, and
+    the user types its trigger again to answer the question. The options of a trim never contain a
+    trigger, so the last ``>trim`` counts. The text after any other trigger may mention the trigger,
+    so a repetition after a space counts only if ``yes`` follows it.
     """
     match = _RETYPED_TRIGGER_PATTERN.match(prompt)
     if match is None:
@@ -317,13 +318,13 @@ def _contains_pasted_command(prompt: str) -> bool:
     If the trigger takes no words, other words in between make the prompt ordinary text, for example
     ``>help me understand /clear``.
     """
-    verb = _leading_verb(prompt)
+    verb = _find_leading_verb(prompt)
     if verb in _VERBS_WITHOUT_WORDS:
         return _PASTED_AFTER_NAME_PATTERN.match(prompt) is not None
     return verb in TYPED_VERBS and _PASTED_AT_END_PATTERN.search(prompt[-120:]) is not None
 
 
-def _leading_verb(prompt: str) -> str:
+def _find_leading_verb(prompt: str) -> str:
     """Return the verb with which a prompt begins. A pasted ``/command`` may follow without a space."""
     match = re.match(rf"(?:>|/{PLUGIN_NAME}:)([a-z-]+)(?=[\s/])", prompt, re.IGNORECASE)
     if match:

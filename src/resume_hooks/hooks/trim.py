@@ -263,7 +263,7 @@ def _answer_yes_without_question(
     if question is None or question.is_open:
         if question is not None or confirmations.is_question_claimed(parent.session_id):
             return make_text_report(busy_card(request.typed_name))
-        return make_text_report(no_question_card(request.typed_name))
+        return make_text_report(missing_question_card(request.typed_name))
     is_deleted = bool(question.child) and find_session(question.child, request.where) is None
     return make_text_report(answered_card(question, request.typed_name, is_deleted=is_deleted))
 
@@ -296,7 +296,7 @@ def _refuse_misplaced_answer(text: str, trigger: Trigger) -> None:
         )
 
 
-_ANSWERS_TEXT = """\
+_ANSWER_LIST_TEXT = """\
   create the copy    {trim} yes
   other options      {trim} [options]
   list the options   {trim} help
@@ -317,7 +317,7 @@ def question_card(preview: str, options: str, store_error: str, trim_name: str) 
     # The first line repeats the command, because client 2.1.329 shows only this line if another
     # line is too wide while the model is working.
     first_line = f"trim · type {confirm_command} · nothing is written yet"
-    answers_text = _ANSWERS_TEXT.format(trim=trim_name)
+    answers_text = _ANSWER_LIST_TEXT.format(trim=trim_name)
     return (
         f"{first_line}\n{_format_options_line(options)}{_indent_text(preview)}\n"
         f"{answers_text}\nTo create it: {confirm_command}"
@@ -353,7 +353,7 @@ def help_card(options: str, trigger: Trigger, *, is_open: bool) -> str:
     if trigger.sign == BARE_SIGN:
         rows.append(f"  in place           {trim} here [options]")
     if is_open:
-        rows.append(_ANSWERS_TEXT.format(trim=trim))
+        rows.append(_ANSWER_LIST_TEXT.format(trim=trim))
     answers_text = "\n".join(rows)
     return "\n\n".join(filter(None, [f"{trim} {options}", answers_text, f"Type: {trim}"]))
 
@@ -365,7 +365,7 @@ def cancelled_card(*, is_open: bool) -> str:
     return refusal_card("no question about a trim is open")
 
 
-def no_question_card(trim_name: str) -> str:
+def missing_question_card(trim_name: str) -> str:
     """Return the card of ``>trim yes`` if there was no question."""
     reason = "there is nothing to confirm: no question about a trim is open"
     return refusal_card(reason, last_line=f"First: {trim_name}")

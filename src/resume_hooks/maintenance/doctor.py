@@ -126,7 +126,7 @@ def problem_finding(detail: str, remedy: str, code: str = "problem") -> Finding:
 
 
 def _uses_only_other_agents() -> bool:
-    """Check whether Claude Code is not installed, has no sessions, and the user has another agent."""
+    """Check whether the user has another agent, and Claude Code is neither installed nor has sessions."""
     where = Where()
     if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
         return False
@@ -160,8 +160,8 @@ def _check_hooks(cwd: str) -> Finding:
     for key in ("disableAllHooks", "allowManagedHooksOnly"):
         if path := claude_cli.settings_file_with_flag(key, cwd):
             remedy = (
-                "Remove this setting from the file. Until then, the model runs the slash commands, as "
-                "their texts tell it to."
+                "Remove this setting from the file. Until then, no hook answers the slash commands, "
+                "and the model runs them."
             )
             return problem_finding(f"{key} is true in {path}", remedy, "off")
     return ok_finding("not switched off in any settings file")
@@ -204,7 +204,7 @@ def _check_plugin(cwd: str) -> Finding:
         plugin_version != __version__
         and claude_cli.marketplace_folder(MARKETPLACE_NAME) == plugin_folder()
     ):
-        detail = f"{', '.join(plugins)} is enabled in version {plugin_version}, and this is {__version__}"
+        detail = f"{', '.join(plugins)} is enabled in version {plugin_version}, but this program is version {__version__}"
         return note_finding(detail, "Run: resume-hooks install", "version")
     return ok_finding(f"{', '.join(plugins)} is enabled")
 
@@ -232,8 +232,8 @@ def _check_engine(_: str) -> Finding:
     if last_state.get("state") == "failed":
         engine_script = os.path.join(folder or CHECKOUT_FOLDER, "hooks", "engine")
         remedy = (
-            f"Fix the cause, then run: sh {shlex.quote(engine_script)} --install (an hour after "
-            "the failure, the start of a session tries again)"
+            f"Fix the cause, then run: sh {shlex.quote(engine_script)} --install (a "
+            "session that starts an hour or more after the failure tries again, too)"
         )
         detail = f"the plugin's own install failed: {last_state.get('error')}"
         if has_checkout_venv:
@@ -310,7 +310,7 @@ def _check_transcripts(cwd: str) -> Finding:
         else:
             others_text = ""
         remedy = f"Check its permissions and its owner: ls -ld {shlex.quote(unlistable[0])}"
-        detail = f"{unlistable[0]}{others_text} can't be listed; sessions elsewhere: {total:,}"
+        detail = f"{unlistable[0]}{others_text} can't be listed; the other folders have {format_count(total, 'session')}"
         return problem_finding(detail, remedy, "hidden")
     if not total:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
@@ -628,7 +628,8 @@ def _check_vault(_: str) -> Finding:
     max_size, stored_size = settings.vault_limit(), sum(session.stored for session in archived)
     if max_size and stored_size > max_size:
         remedy = (
-            "Ancestors of existing sessions stay. Raise the limit: resume-hooks config vault 40G"
+            "The copies of existing sessions' ancestors are kept. To raise the limit: "
+            "resume-hooks config vault 40G"
         )
         return note_finding(f"{sizes_text}, more than the setting vault allows", remedy, "full")
     if reason := link_sessions.find_reason_not_to_link(Where()):

@@ -103,7 +103,7 @@ def list_remaining_files(
     return rows
 
 
-def notes_on_written_files(where: Where) -> str:
+def describe_written_files(where: Where) -> str:
     """Return sentences about files that the plugin's parts wrote into projects, or ``""``."""
     notes = []
     for find_note in seam.find_answers(questions.note_on_written_files):
@@ -185,8 +185,8 @@ def _list_remaining_client_files(
     if count := _count_sessions_with_our_command(where):
         scripts = os.path.join(where.config, "session-env")
         description = (
-            f"the shell function `{PLUGIN_NAME}`, which no longer finds an engine, in scripts of "
-            f"{format_count(count, 'session')}"
+            f"the shell function `{PLUGIN_NAME}` in scripts of {format_count(count, 'session')}; the "
+            "function no longer finds an engine"
         )
         rows.append(
             RemainingFile(

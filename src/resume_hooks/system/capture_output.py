@@ -64,15 +64,15 @@ TERMINATION_GRACE_SECONDS = 0.5
 class CapturedOutput(NamedTuple):
     """The exit status and the output of a program; ``exit_status`` is negative if a signal ended it.
 
-    If ``timed_out`` or ``too_large`` is true, we ended the program because it ran too long or its
+    If ``has_timed_out`` or ``is_too_large`` is true, we ended the program because it ran too long or its
     output was too large.
     """
 
     exit_status: int
     stdout: bytes
     stderr: bytes
-    timed_out: bool = False
-    too_large: bool = False
+    has_timed_out: bool = False
+    is_too_large: bool = False
 
 
 def run_and_capture_output(
@@ -116,15 +116,15 @@ def run_and_capture_output(
         process.returncode,
         bytes(exchange.stdout),
         bytes(exchange.stderr),
-        exchange.timed_out,
-        exchange.too_large,
+        exchange.has_timed_out,
+        exchange.is_too_large,
     )
 
 
 class _PipeExchange:
     def __init__(self, process: subprocess.Popen[bytes], text: bytes, deadline: float) -> None:
         self.stdout, self.stderr = bytearray(), bytearray()
-        self.timed_out = self.too_large = False
+        self.has_timed_out = self.is_too_large = False
         self._process, self._deadline = process, deadline
         self._remaining_input = memoryview(text)
 
@@ -143,10 +143,10 @@ class _PipeExchange:
                 if stream is not None:
                     os.set_blocking(stream.fileno(), False)
                     waiting.register(stream, event, stream.close)
-            while not self.too_large and not interrupted.is_set():
+            while not self.is_too_large and not interrupted.is_set():
                 remaining = self._deadline - time.monotonic()
                 if remaining <= 0:
-                    self.timed_out = True
+                    self.has_timed_out = True
                     return
                 ended = process.poll() is not None
                 ready = waiting.select(0 if ended else min(remaining, POLL_SECONDS))
@@ -180,7 +180,7 @@ class _PipeExchange:
         chunk = os.read(key.fd, CHUNK_BYTES)
         if key.fileobj is self._process.stdout:
             self.stdout += chunk
-            self.too_large = len(self.stdout) > MAX_OUTPUT_BYTES
+            self.is_too_large = len(self.stdout) > MAX_OUTPUT_BYTES
         else:
             self.stderr += chunk[: MAX_ERROR_BYTES - len(self.stderr)]
         return not chunk

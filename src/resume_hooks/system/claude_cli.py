@@ -60,7 +60,7 @@ def settings_file_with_flag(key: str, cwd: str) -> str:
 
 
 def enabled_plugins(cwd: str) -> dict[str, bool]:
-    """Return each plugin (``name@marketplace``) with True if the client's settings enable it."""
+    """Return for each plugin (``name@marketplace``) whether the client's settings enable it."""
     is_enabled: dict[str, bool] = {}
     for path in settings_files(cwd, Where()):
         plugins = read_json_object(path).get("enabledPlugins")

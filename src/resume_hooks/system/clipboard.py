@@ -104,7 +104,7 @@ def _copy_with_programs(
     if method == "pyperclip" and pyperclip is None:
         return None
     copied = clipboard_tools.copy_with_tools(text, tools, pyperclip, env, deadline)
-    return copied and CopyResult("copied" if copied[1] else "sent", copied[0])
+    return copied and CopyResult("copied" if copied.is_confirmed else "sent", copied.tool_name)
 
 
 def _list_reachable_tools(env: Mapping[str, str], deadline: float) -> list[Tool]:

@@ -35,6 +35,16 @@ class Tool(NamedTuple):
     locale: str = ""
 
 
+class CopyByTool(NamedTuple):
+    """A copy that a clipboard program made.
+
+    ``is_confirmed`` means that the same text was read back from the clipboard.
+    """
+
+    tool_name: str
+    is_confirmed: bool
+
+
 # Without a UTF-8 locale, pbcopy assumes a different encoding. pbpaste makes the same error in the
 # other direction, so reading the text back would not reveal the error.
 PBCOPY_TOOL = Tool("pbcopy", ("pbcopy",), ("pbpaste",), "pbcopy", locale="en_US.UTF-8")
@@ -100,12 +110,11 @@ def copy_with_tools(
     pyperclip: ModuleType | None,
     env: Mapping[str, str],
     deadline: float,
-) -> tuple[str, bool] | None:
+) -> CopyByTool | None:
     """Copy ``text`` to the clipboard with the first of ``tools`` that succeeds.
 
-    If the module ``pyperclip`` is given, the tools that it knows are run through it. Return the
-    program's name and whether the same text was read back, or None if no program succeeded before
-    ``deadline``.
+    If the module ``pyperclip`` is given, the tools that it knows are run through it. Return None if
+    no program succeeded before ``deadline``.
     """
     for tool in tools:
         if time.monotonic() >= deadline:
@@ -124,7 +133,7 @@ def copy_with_tools(
         else:
             is_confirmed = None
         if is_confirmed is not False:
-            return tool.name, bool(is_confirmed)
+            return CopyByTool(tool.name, bool(is_confirmed))
     return None
 
 

@@ -166,7 +166,11 @@ class Project:
     def folder_names(
         self, where: Where, list_known_names: Callable[[], list[str]] | None = None
     ) -> list[str]:
-        """Return the names of the existing project folders in which the project's sessions may be."""
+        """Return the names of the existing project folders that may contain the project's sessions.
+
+        ``list_known_names`` lists the names of all existing project folders (default: read them
+        from the disk).
+        """
         list_existing_names = list_known_names or (
             lambda: [os.path.basename(path) for path in paths.all_project_folders(where)]
         )
@@ -302,7 +306,7 @@ def repository_root(folder: str) -> str:
 
 
 def _git_folder_of_worktree(git_path: str) -> str:
-    """Return a worktree's own git folder, given the path of its ``.git``.
+    """Return the git folder of a worktree. ``git_path`` is the path of the worktree's ``.git``.
 
     In a linked worktree, ``.git`` is a file that names the git folder.
     """

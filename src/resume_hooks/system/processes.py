@@ -135,7 +135,7 @@ def _read_process_table() -> Dict[int, Process]:
 
 
 def is_started_by_client(where: Where) -> bool:
-    """Check whether this process's parent is a client that a person started, and not a model.
+    """Check whether this process's parent is a client that was started by a person and not by a model.
 
     Return False if that is unknown.
     """

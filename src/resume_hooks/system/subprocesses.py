@@ -111,7 +111,7 @@ def _run_in_fork(work: Callable[[], bool], env: Mapping[str, str]) -> int:
 def _wait_for_exit(pid: int, read_end: int, deadline: float) -> bool | None:
     """Wait until a process closes its pipe, or kill it at ``deadline``.
 
-    Return whether it succeeded, or None if it was killed.
+    Return whether the process exited with 0, or None if it was killed.
     """
     has_ended = False
     try:

@@ -34,9 +34,10 @@ _SURROGATE_EXPRESSION = "[\ud800-\udfff]"
 _UNSAFE_CHARACTER_PATTERN = re.compile(f"[{_CONTROL_CHARACTERS}\x0b-\r\u2028\u2029\ud800-\udfff]")
 # A word with at least this many characters may be a token, a key or an address with a password, so
 # it is not cut in the middle.
-LONG_WORD_CHARACTERS = 16
-# The number of characters to keep of a long word at the beginning of a line.
-WORD_BEGINNING_CHARACTERS = 8
+MIN_LONG_WORD_CHARACTERS = 16
+# If ``shorten_line`` must cut a long word with which a line begins, it keeps this number of the
+# word's characters.
+KEPT_WORD_BEGINNING_CHARACTERS = 8
 
 _VISIBLE_ASCII = "".join(map(chr, range(33, 127)))
 _PATH_BEGINNING_EXPRESSION = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
@@ -171,19 +172,19 @@ def shorten_line(line: str, max_characters: int) -> str:
     """
     if len(line) <= max_characters:
         return line
-    head, rest = line[: max_characters - 1], line[max_characters - 1 :][:LONG_WORD_CHARACTERS]
+    head, rest = line[: max_characters - 1], line[max_characters - 1 :][:MIN_LONG_WORD_CHARACTERS]
     start = len(head.rstrip(_VISIBLE_ASCII))
     continuation = len(rest) - len(rest.lstrip(_VISIBLE_ASCII))
     if (
         continuation
         and start < len(head)
-        and len(head) - start + continuation >= LONG_WORD_CHARACTERS
+        and len(head) - start + continuation >= MIN_LONG_WORD_CHARACTERS
     ):
         if re.match(_PATH_BEGINNING_EXPRESSION, head[start:]):
             kept_length = head.rfind("/") + 1
         else:
             kept_length = start
-        head = head[: kept_length or WORD_BEGINNING_CHARACTERS]
+        head = head[: kept_length or KEPT_WORD_BEGINNING_CHARACTERS]
     return head.rstrip() + "…"
 
 
@@ -237,7 +238,7 @@ def text_width(text: str) -> int:
     return sum(map(_letter_width, text))
 
 
-def fit_columns(text: str, max_columns: int) -> str:
+def fit_to_columns(text: str, max_columns: int) -> str:
     """Cut ``text`` to ``max_columns`` on a terminal, with an ellipsis at its end."""
     if text_width(text) <= max_columns:
         return text

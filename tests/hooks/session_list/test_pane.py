@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.hooks.session_list import pane
-from resume_hooks.hooks.session_list.pane import FIELD_LINES, HITS_STEP, NAMES_STEP, PREVIEW_STEP
+from resume_hooks.hooks.session_list.pane import FIELD_LINE_COUNT, HITS_STEP, NAMES_STEP, PREVIEW_STEP
 from tests.builders import (
     CWD,
     SESSION,
@@ -203,7 +203,7 @@ def test_the_actions_wrap_in_a_narrow_pane(project: Path, columns: int, rows: in
     """
     write_session(project, session_id(2), conversation(40, session_id=session_id(2)))
     shown = ask_pane(project, step="page", at=session_id(2), page=0, columns=columns, lines=9)
-    assert len(shown["lines_read"]) == 9 - FIELD_LINES - rows
+    assert len(shown["lines_read"]) == 9 - FIELD_LINE_COUNT - rows
 
 
 def test_the_page_of_a_deleted_session_reports_the_deletion(project: Path) -> None:
@@ -228,7 +228,7 @@ def test_the_reply_has_more_rows_than_a_small_pane(
         5,
         [],
     )
-    monkeypatch.setattr(pane, "MAX_ROWS_AROUND", 1)
+    monkeypatch.setattr(pane, "MAX_ROWS_AROUND_MARKED_ROW", 1)
     first = ask_pane(project, lines=6)
     assert (listed_ids(first), first["edges"], first["again"]) == (
         [session_id(3), session_id(2)],

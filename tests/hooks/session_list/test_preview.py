@@ -89,7 +89,7 @@ def test_a_preview_reads_only_the_end_of_a_large_file(
 
     It shows no turn numbers, because they are unknown.
     """
-    monkeypatch.setattr(previews, "MAX_COMPLETE_BYTES", session.size - 1)
+    monkeypatch.setattr(previews, "MAX_FULL_OUTLINE_BYTES", session.size - 1)
     monkeypatch.setattr(previews, "OUTLINE_END_BYTES", session.size // 2)
     lines = make_preview(OUTLINE, session, config_home.where)
     assert "of it, newest turn first" in lines[0]

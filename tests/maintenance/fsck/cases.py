@@ -31,7 +31,7 @@ class Case(NamedTuple):
     content: bytes
     code: str
     severity: str
-    record: int | None
+    record_number: int | None
     repaired_outline: str
 
 

@@ -64,7 +64,7 @@ def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
     found = {group.kind.code: group for group in report.groups}
     assert case.code in found
     group = found[case.code]
-    assert (group.kind.severity, group.defects[0].record_number) == (case.severity, case.record)
+    assert (group.kind.severity, group.defects[0].record_number) == (case.severity, case.record_number)
     assert group.defects[0].message
     assert group.kind.consequence
     assert case.severity == "note" or not report.has_only_notes
@@ -157,8 +157,8 @@ def test_missing_large_outputs_are_found(config_home: ConfigHome) -> None:
     assert [f.record_number for group in report.groups for f in group.defects] == [5]
 
 
-def test_missing_file_backups_are_found(config_home: ConfigHome) -> None:
-    """A missing backup of a file is found in the folder with the session's own id.
+def test_missing_file_backups_are_reported(config_home: ConfigHome) -> None:
+    """A missing backup of a file is reported. It is looked for in the folder with the session's own id.
 
     A backup that is null in the record is not reported.
     """

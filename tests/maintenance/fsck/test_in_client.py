@@ -25,7 +25,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.maintenance.fsck.cases import CASES, Case
 
 NEW_PROMPT = "THE NEW PROMPT"
-INSERTED_BEGINNINGS = ("<system-reminder>", "No response requested", LINEAGE_START_MARKER)
+INSERTED_TEXT_BEGINNINGS = ("<system-reminder>", "No response requested", LINEAGE_START_MARKER)
 REPAIRED_CASES = [case for case in CASES if case.repaired_outline]
 CASES_AND_VERSIONS = [
     *(
@@ -55,7 +55,7 @@ def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
                 yield f"call:{block['id']}"
             elif block["type"] == "tool_result":
                 yield f"result:{block['tool_use_id']}"
-            elif block["type"] == "text" and not block["text"].startswith(INSERTED_BEGINNINGS):
+            elif block["type"] == "text" and not block["text"].startswith(INSERTED_TEXT_BEGINNINGS):
                 assert block["text"].strip()
                 before, found, _ = block["text"].partition(NEW_PROMPT)
                 yield before.strip()

@@ -47,8 +47,8 @@ MESSAGES_WITHOUT_DEFECT = (
 @pytest.mark.parametrize(
     ("message", "code"), CODES_BY_MESSAGE.items(), ids=list(CODES_BY_MESSAGE.values())
 )
-def test_an_error_message_leads_to_its_defect(message: str, code: str) -> None:
-    """An error message of the API or the client leads to the code of the defect that caused it."""
+def test_an_error_message_is_traced_to_its_defect(message: str, code: str) -> None:
+    """An error message of the API or the client is traced to the defect that caused it."""
     assert code in {kind.code for kind in defects_causing_error(f"API Error: 400 {message}")}
     document = f'API Error: 400 {{"type":"error","error":{{"type":"invalid_request_error","message":"{message}"}}}}'
     assert defects_causing_error(document) == defects_causing_error(f"API Error: 400 {message}")
@@ -56,13 +56,13 @@ def test_an_error_message_leads_to_its_defect(message: str, code: str) -> None:
 
 
 @pytest.mark.parametrize("message", MESSAGES_WITHOUT_DEFECT)
-def test_other_errors_lead_to_no_defect(message: str) -> None:
-    """An error about a limit, the network or a parameter of a request leads to no defect."""
+def test_other_errors_are_traced_to_no_defect(message: str) -> None:
+    """An error about a limit, the network or a parameter of a request is traced to no defect."""
     assert defects_causing_error(message) == frozenset()
 
 
 def test_every_defect_behind_an_error_message_has_a_case() -> None:
-    """Every defect that an error message leads to has a case that tests its repair."""
+    """For every defect that can cause an API error, there is a case that tests its repair."""
     named = {
         kind.code
         for message in CODES_BY_MESSAGE

@@ -222,11 +222,11 @@ def test_valid_records_keep_their_bytes(config_home: ConfigHome) -> None:
     assert b'"content":"u\\u0032"' in Path(receipt.file).read_bytes()
 
 
-def test_the_repair_of_a_trimmed_session_has_its_size(config_home: ConfigHome) -> None:
-    """The size of a trimmed session without a counted answer comes from its first line.
+def test_a_repair_keeps_the_size_of_a_trimmed_session(config_home: ConfigHome) -> None:
+    """The size of a trimmed session is read from its first line if the API has not counted its tokens.
 
-    A repaired child has the same size. If the repair loses content, the child's size is smaller by
-    the lost content.
+    A repaired child has the same size. If the repair loses content, the child is smaller by the
+    size of the lost content.
     """
     write_session(config_home.project(), SESSION, conversation(3))
     trim = {

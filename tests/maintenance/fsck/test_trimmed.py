@@ -51,7 +51,7 @@ LONG_THINKING = {
 
 
 def errors_and_warnings(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
-    """Return the numbers of the records with errors and warnings in a file, by code of the finding."""
+    """Return the records that have errors or warnings: their numbers, by the code of the error or warning."""
     groups = examine_session(session_file(path), home.where).groups
     return {
         g.kind.code: [f.record_number for f in g.defects]
@@ -134,8 +134,8 @@ def test_an_emptied_prompt_is_a_finding(config_home: ConfigHome) -> None:
     assert errors_and_warnings(path, config_home) == {"message-empty": [2]}
 
 
-def test_a_missing_original_of_a_child_is_found(config_home: ConfigHome) -> None:
-    """For a missing original, each placeholder is reported with the file and line of its original.
+def test_a_missing_original_of_a_child_is_reported(config_home: ConfigHome) -> None:
+    """A placeholder is reported if its original is missing. The report names the original's file and line.
 
     A repair cannot restore the original.
     """
@@ -166,7 +166,7 @@ def test_a_moved_original_is_found_by_its_id(config_home: ConfigHome) -> None:
     assert errors_and_warnings(child, config_home) == {}
 
 
-def test_a_missing_backup_of_a_trim_in_place_is_found(config_home: ConfigHome) -> None:
+def test_a_missing_backup_of_a_trim_in_place_is_reported(config_home: ConfigHome) -> None:
     """A missing backup of a trim in place is reported for each record whose original it contained.
 
     A child of the trimmed file has the same finding.

@@ -114,7 +114,7 @@ class ClaudeHeadless:
         )
         command = [*client, *_make_client_options(self.name, json.dumps(form.model_json_schema()))]
         captured = self._run_client(command, prompt, max_seconds)
-        if captured.timed_out:
+        if captured.has_timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {max_seconds:.0f} s",
                 "In a shell, --timeout SECONDS allows more time.",
@@ -257,7 +257,7 @@ def _find_result_record(captured: CapturedOutput, model_name: str) -> dict[str, 
 
     A verbose client prints a list of events, the last of which is this record.
     """
-    if captured.too_large:
+    if captured.is_too_large:
         raise HeadlessFailed(
             f"{model_name} printed more than {capture_output.MAX_OUTPUT_BYTES >> 20} MB"
         )

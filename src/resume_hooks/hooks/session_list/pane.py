@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resume_hooks.derive.outcome import OpenedSession, Outcome
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import hook_replies, prompt
-from resume_hooks.hooks.request import ALL_OPTION, current_folder, parse_search_words
+from resume_hooks.hooks.request import ALL_OPTION, current_folder, parse_typed_search
 from resume_hooks.hooks.session_list.rows import (
     cut_snippet_start,
     cut_to_columns,
@@ -58,8 +58,8 @@ MAX_LISTING_SECONDS = 1.0
 This is enough for the newest sessions, even on a busy machine.
 """
 
-FIELD_LINES = 1  # the number of lines of the input field
-FIELD_AND_HEADING_LINES = 3  # the number of lines above a list, for the input field and the heading
+FIELD_LINE_COUNT = 1  # the number of lines of the input field
+HEADER_LINE_COUNT = 3  # the number of lines above a list, for the input field and the heading
 NAME_GAP_COLUMNS = 2  # the number of columns between the names of two actions
 MIN_LIST_LINES = 12  # the minimum number of lines of a list that has a preview below it
 # the minimum number of lines of a preview, and of a page that shows the title
@@ -78,7 +78,7 @@ PAGE_ACTIONS = (
     (UNDO_ACTION, "undo compaction", "opens a copy from before the compaction"),
     (LIST_ACTION, "list", "back to the list"),
 )
-"""What the user can do on the page of a session: the name for the module, the shown name, the effect.
+"""The actions on the page of a session. Each has a name for the module, a shown name, and its effect.
 
 No action has a letter as its key, because every letter that the user types goes to the search.
 """
@@ -101,7 +101,7 @@ EFFECT_BEGINNINGS_IN_OTHER_PROJECT = {
 The client can't open such a session. The command that opens it is copied instead.
 """
 
-MAX_ROWS_AROUND = 100
+MAX_ROWS_AROUND_MARKED_ROW = 100
 """The module gets the marked row, and this number of rows before and after it. The module can move
 the mark to any of these rows without asking us."""
 
@@ -109,15 +109,16 @@ SEARCHING_HINT = " by name · searching the turns …"
 BUSY_HINT = "one moment, searching …"
 CLOSE_HINT = "Esc closes"
 FOCUS_HINT = "Keys go to the prompt · Ctrl+X Tab: back here"
-FIELD_PLACEHOLDER = f"words, or {ALL_OPTION}"
+INPUT_FIELD_PLACEHOLDER = f"words, or {ALL_OPTION}"
 ENTER_LABEL = "look into it"
 
 
 class PaneEvent(NamedTuple):
     """The module's report about the pane.
 
-    ``marked_id`` is the marked session, or ``""`` if no session is marked yet. ``reference`` is the
-    session's record with the hit, and ``hit_text`` the record's text from the hit on.
+    ``marked_id`` is the marked session, or ``""`` if no session is marked yet.
+    ``record_reference`` names the session's record with the hit, and ``hit_text`` is the record's
+    text from the hit on.
     ``page_number`` is the page to show; the page with the hit is 0. ``side_columns`` is the width
     of the field and the text next to the list, or 0 if these are above and below the list.
     """
@@ -128,10 +129,21 @@ class PaneEvent(NamedTuple):
     column_count: int
     line_count: int
     step: str
-    reference: str
+    record_reference: str
     hit_text: str
     page_number: int
     side_columns: int = 0
+
+
+class _TurnSearch(NamedTuple):
+    """The result of a search for turns.
+
+    ``unindexed_text`` gives the number of files that are not indexed yet, or the reason why the
+    search failed.
+    """
+
+    hits: list[TurnHit]
+    unindexed_text: str
 
 
 def open_pane(text: str) -> dict[str, Any]:
@@ -140,14 +152,14 @@ def open_pane(text: str) -> dict[str, Any]:
     The list follows when the size of the pane is known. A space is added to the words, so that the
     user can type the next word. Raise UsageError for an unknown option.
     """
-    in_all_projects, words = parse_search_words(text)
+    words, in_all_projects = parse_typed_search(text)
     parts = [ALL_OPTION] if in_all_projects else []
     return {
         "words": "".join(f"{part} " for part in [*parts, *words.split()]),
         "head": BUSY_HINT,
         "away": FOCUS_HINT,
         "busy": BUSY_HINT,
-        "placeholder": FIELD_PLACEHOLDER,
+        "placeholder": INPUT_FIELD_PLACEHOLDER,
         "submitLabel": ENTER_LABEL,
         "tall": PANE_LINES,
         "wide": PANE_COLUMNS,
@@ -178,7 +190,7 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
 
     typed_words = hook_replies.text_field(event, "args").split()
     words = " ".join(word for word in typed_words if word != ALL_OPTION)
-    marked_id, step, reference, hit_text = (
+    marked_id, step, record_reference, hit_text = (
         hook_replies.text_field(event, name) for name in ("at", "step", "reference", "found")
     )
     columns, lines, page = (
@@ -193,7 +205,7 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
         columns,
         lines,
         step,
-        reference,
+        record_reference,
         hit_text,
         page,
         read_event_number("side"),
@@ -204,14 +216,15 @@ def _list_reply(pane: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     choices, is_complete = _list_choices(pane, folder, where)
     unindexed_text = ""
     if pane.step == HITS_STEP:
-        turns, unindexed_text = _search_turns(pane, folder, where)
-        choices.set_hits(turns)
+        turn_search = _search_turns(pane, folder, where)
+        unindexed_text = turn_search.unindexed_text
+        choices.set_hits(turn_search.hits)
     list_lines, _ = _divide_lines(pane)
     heading = _list_heading(pane, choices, unindexed_text, is_complete=is_complete)
     matches, time_now = choices.matches, time.time()
     marked_row = _find_row_to_mark(pane, choices)
     index = matches.index(marked_row) if marked_row else 0
-    first_index, end_index = max(0, index - MAX_ROWS_AROUND), index + MAX_ROWS_AROUND + 1
+    first_index, end_index = max(0, index - MAX_ROWS_AROUND_MARKED_ROW), index + MAX_ROWS_AROUND_MARKED_ROW + 1
     rows = matches[first_index:end_index]
     edge_ids = []
     if first_index:
@@ -278,7 +291,7 @@ def _divide_lines(pane: PaneEvent) -> tuple[int, int]:
     """Return the number of lines of the list and of the preview. A small pane has no preview."""
     if pane.side_columns:
         return (max(1, pane.line_count), 0)
-    list_and_preview = max(1, pane.line_count - FIELD_LINES)
+    list_and_preview = max(1, pane.line_count - FIELD_LINE_COUNT)
     if list_and_preview < MIN_LIST_LINES + MIN_PREVIEW_LINES:
         return (list_and_preview, 0)
     return (
@@ -336,7 +349,7 @@ def _describe_row_next_to_list(
     pane: PaneEvent, hit: TurnHit | None, first_prompt: str
 ) -> list[str]:
     """Return the text next to the list: the marked session's hit, or else its first prompt."""
-    columns, max_lines = pane.side_columns - 1, max(1, pane.line_count - FIELD_AND_HEADING_LINES)
+    columns, max_lines = pane.side_columns - 1, max(1, pane.line_count - HEADER_LINE_COUNT)
     if hit is None and not first_prompt:
         return []
     if hit is None:
@@ -348,11 +361,8 @@ def _describe_row_next_to_list(
     ]
 
 
-def _search_turns(pane: PaneEvent, folder: str, where: Where) -> tuple[list[TurnHit], str]:
-    """Return the turns that contain the words, and a text with the number of files not indexed yet.
-
-    If the index can't be used, return no turns and a text with the reason.
-    """
+def _search_turns(pane: PaneEvent, folder: str, where: Where) -> _TurnSearch:
+    """Search for the turns that contain the words. If the index can't be used, return no turns."""
     # Imported late: the imports take 60 ms, and the titles must not wait for them.
     from resume_hooks.search.index.connect import opened_index
     from resume_hooks.search.query import parse_query
@@ -380,11 +390,10 @@ def _search_turns(pane: PaneEvent, folder: str, where: Where) -> tuple[list[Turn
             unindexed_text += (
                 f", {partial_matches:,} with some of the words" if partial_matches else ""
             )
-            return find_turns_with_words(
-                Searcher(index, scope, where), pane.typed_text
-            ), unindexed_text
+            hits = find_turns_with_words(Searcher(index, scope, where), pane.typed_text)
+            return _TurnSearch(hits, unindexed_text)
     except ResumeHooksError as error:
-        return [], f" · searching the turns failed: {error.message}"
+        return _TurnSearch([], f" · searching the turns failed: {error.message}")
 
 
 def _preview_lines(pane: PaneEvent, where: Where) -> list[str]:
@@ -405,7 +414,7 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     for action in PAGE_ACTIONS:
         if action[0] != UNDO_ACTION or was_compacted(row.path):
             offered_actions.append(action)
-    height = pane.line_count - FIELD_LINES
+    height = pane.line_count - FIELD_LINE_COUNT
     height -= _count_name_rows([name for _, name, _ in offered_actions], pane.column_count)
     heading = [row.title] if height > MIN_PREVIEW_LINES else []
     page = _make_page(pane, height - len(heading), where)
@@ -429,7 +438,7 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     page_reply: dict[str, Any] = {"lines_read": lines, "ways": actions, "page": page.page_number}
     if not pane.page_number:
         default_word = FORK_ACTION if is_open_elsewhere else OPEN_ACTION
-        if pane.reference:
+        if pane.record_reference:
             default_word = READ_ON_ACTION
         page_reply["way"] = [word for word, *_ in actions].index(default_word)
     return page_reply
@@ -472,9 +481,9 @@ def _make_page(pane: PaneEvent, height: int, where: Where) -> Page:
     from resume_hooks.hooks.session_list.preview import OUTLINE, describe_session, make_preview
 
     try:
-        if pane.reference:
+        if pane.record_reference:
             return make_hit_page(
-                pane.reference, pane.hit_text, pane.page_number, pane.column_count, height, where
+                pane.record_reference, pane.hit_text, pane.page_number, pane.column_count, height, where
             )
         row = _find_marked_session(pane.marked_id, where)
     except ResumeHooksError as error:
@@ -515,7 +524,7 @@ def open_marked_session(
     if action in {OPEN_ACTION, "fork"} and (
         limitation := registry.row_of_agent(row.agent).loss_note
     ):
-        raise UsageError(limitation, '"hand off" makes a new session from the prompts')
+        raise UsageError(limitation, 'To make a new session from the prompts, choose "hand off".')
     if action == OPEN_ACTION:
         if row.session_id == current_id:
             return {"text": "This is the session that you are in."}

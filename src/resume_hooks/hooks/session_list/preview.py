@@ -25,7 +25,7 @@ from resume_hooks.system.text import format_count, plain_line
 OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
 # the maximum number of bytes of a file whose whole outline is shown; reading a file of this size
 # takes a third of a second
-MAX_COMPLETE_BYTES = 32 * 1024 * 1024
+MAX_FULL_OUTLINE_BYTES = 32 * 1024 * 1024
 OUTLINE_END_BYTES = 4 * 1024 * 1024  # the number of bytes that are read at the end of a larger file
 MAX_PREVIEW_LINES = 200  # the maximum number of lines of a preview
 
@@ -44,7 +44,7 @@ def make_preview(kind: str, row: ListedSession, where: Where) -> list[str]:
 
 def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     """Return one line for each turn, newest first, each followed by lines for its sub-agents."""
-    is_complete = row.size <= MAX_COMPLETE_BYTES
+    is_complete = row.size <= MAX_FULL_OUTLINE_BYTES
     session_outline = make_outline(
         readable_session(row.path, where), last_byte_count=0 if is_complete else OUTLINE_END_BYTES
     )

@@ -15,7 +15,7 @@ from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import INCOMPLETE_AGENT_NAMES
 from resume_hooks.sessions.child_titles import kind_unless_in_title
-from resume_hooks.system.text import fit_columns, plain_line, text_width
+from resume_hooks.system.text import fit_to_columns, plain_line, text_width
 
 # marks at the beginning of rows: of the chosen row, and of every other row; without colours, only
 # the mark shows which row is chosen
@@ -36,7 +36,7 @@ MAX_TITLE_END_COLUMNS = 16
 def cut_to_columns(text: str, columns: int) -> str:
     """Return ``text`` on one line, cut to a width of ``columns``."""
     if columns > 0:
-        return fit_columns(plain_line(text), columns)
+        return fit_to_columns(plain_line(text), columns)
     return ""
 
 

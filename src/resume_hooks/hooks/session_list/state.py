@@ -231,12 +231,12 @@ class Choices:
                 (session_id for session_id in hit.session_ids if session_id in self._entries_by_id),
                 None,
             )
-            if session_id_of_hit is None or not self._has_no_excluded_word(
+            if session_id_of_hit is None or not self._entry_has_no_excluded_word(
                 self._entries_by_id[session_id_of_hit]
             ):
                 continue
             self._best_hits.setdefault(session_id_of_hit, hit)
-            if not self._contains_words(self._entries_by_id[session_id_of_hit].text):
+            if not self._text_has_all_words(self._entries_by_id[session_id_of_hit].text):
                 self._turn_only_hits.setdefault(session_id_of_hit, hit)
         hit_rows = [self._entries_by_id[session_id].row for session_id in self._turn_only_hits]
         self.matches = [*self._title_matches, *self._other_matches, *hit_rows]
@@ -253,10 +253,10 @@ class Choices:
             ),
         )
 
-    def _contains_words(self, text: str) -> bool:
+    def _text_has_all_words(self, text: str) -> bool:
         return all(word in text for word in self._words)
 
-    def _has_no_excluded_word(self, entry: _SearchableEntry) -> bool:
+    def _entry_has_no_excluded_word(self, entry: _SearchableEntry) -> bool:
         """Check that the session's title contains none of the excluded words."""
         return not any(
             re.search(rf"(?<!\w){re.escape(word)}(?!\w)", entry.title)
@@ -268,10 +268,10 @@ class Choices:
     ) -> tuple[list[ListedSession], list[ListedSession]]:
         """Return the sessions with all words in their titles, and those with the words in other fields."""
         title_matches, other_matches = [], []
-        for entry in filter(self._has_no_excluded_word, entries):
-            if self._contains_words(entry.title):
+        for entry in filter(self._entry_has_no_excluded_word, entries):
+            if self._text_has_all_words(entry.title):
                 title_matches.append(entry.row)
-            elif self._contains_words(entry.text):
+            elif self._text_has_all_words(entry.text):
                 other_matches.append(entry.row)
         return title_matches, other_matches
 

@@ -83,17 +83,17 @@ def group_findings(session_id: str, session_file: str, findings: Iterable[Defect
         by_kind.setdefault(finding.kind, []).append(finding)
     groups = []
     for kind, defects in by_kind.items():
-        groups.append(DefectGroup(kind, tuple(sorted(defects, key=_line_number_or_start))))
+        groups.append(DefectGroup(kind, tuple(sorted(defects, key=_record_number_or_minus_one))))
     groups.sort(
         key=lambda group: (
             SEVERITIES.index(group.kind.severity),
-            _line_number_or_start(group.defects[0]),
+            _record_number_or_minus_one(group.defects[0]),
         )
     )
     return DefectReport(session_id, session_file, tuple(groups))
 
 
-def _line_number_or_start(finding: Defect) -> int:
+def _record_number_or_minus_one(finding: Defect) -> int:
     if finding.record_number is None:
         return -1
     return finding.record_number

@@ -259,7 +259,7 @@ DANGLING_LEAF_HINT_DEFECT = DefectKind(
 OUTDATED_LEAF_HINT_DEFECT = DefectKind(
     "leaf-hint-old",
     "warning",
-    "Clients since 2.1.220 follow the hint, away from the newest branch.",
+    "Clients since 2.1.220 follow the hint and do not load the newest branch.",
 )
 
 

@@ -24,7 +24,7 @@ MISSING_MESSAGE_DEFECT = DefectKind(
     "error",
     "Clients 2.1.42 and 2.1.112 refuse the whole session; client 2.1.329 skips the record.",
 )
-PLAIN_ANSWER_DEFECT = DefectKind(
+PLAIN_STRING_ANSWER_DEFECT = DefectKind(
     "answer-plain-string", "error", "Clients before 2.1.220 refuse the whole session."
 )
 BLANK_PROMPT_DEFECT = DefectKind(
@@ -41,7 +41,7 @@ EMPTY_MESSAGE_DEFECT = DefectKind(
     "message-empty", "warning", "Clients omit the message, or replace it with '(no content)'."
 )
 BLANK_ANSWER_DEFECT = DefectKind(
-    "answer-blank", "note", "Clients omit the answer; they write such records themselves."
+    "answer-blank", "note", "Clients write such records themselves, and omit the answer."
 )
 EMPTY_ANSWER_DEFECT = DefectKind(
     "answer-empty",
@@ -56,7 +56,7 @@ def defects_of_broken_message(record: Record, node: Node) -> Iterator[Defect]:
     if node.is_broken and not isinstance(content, str):
         yield MISSING_MESSAGE_DEFECT.defect_in_node(node, f"The {node.kind} record has no message")
     if node.kind == records.ASSISTANT and isinstance(content, str):
-        yield PLAIN_ANSWER_DEFECT.defect_in_node(node, "The answer is a plain string, not blocks")
+        yield PLAIN_STRING_ANSWER_DEFECT.defect_in_node(node, "The answer is a plain string, not blocks")
 
 
 def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
@@ -412,7 +412,7 @@ def _defects_of_timestamps(transcript: Transcript, spoken_messages: list[Node]) 
     if last_message.time_ms is not None and (latest_message.time_ms or 0) > last_message.time_ms:
         yield END_NOT_LATEST_DEFECT.defect_in_node(
             latest_message,
-            f"The conversation ends with the earlier record {last_message.line_number}",
+            f"The conversation ends with record {last_message.line_number}, which has an earlier time",
         )
 
 

@@ -85,8 +85,8 @@ def build_repaired_chain(
     if end is None:
         return []
     remaining = list(copies)
-    # If no path of links leads to the end of the chain, a compaction on another branch cuts it off.
-    # Without the boundary of that compaction, there is such a path.
+    # A compaction on another branch can cut off the end of the chain. Then boundaries of
+    # compactions are removed, the last one first, until a path of links leads to the end.
     while end.uuid not in RecordGraph(remaining, transcript.size).nodes:
         del remaining[
             next(

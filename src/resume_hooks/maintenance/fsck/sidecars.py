@@ -86,7 +86,7 @@ MISSING_ORIGINAL_DEFECT = DefectKind(
 )
 
 MAX_SEARCHED_ORIGINAL_FILES = 200
-"""At most this number of files with originals is looked for. A session that names more files is
+"""The originals are looked for in at most this number of files. A session that names more files is
 probably forged."""
 
 _IDENTIFYING_FIELD_NAMES = (*TRIM_FIELD_NAMES, "type", "uuid")

@@ -89,7 +89,7 @@ class CodexExec:
         start_time = time.monotonic()
         prompt = port.make_fenced_prompt(instructions, text).encode("utf-8", "replace")
         output = self._run_codex(program, prompt, form.model_json_schema(), max_seconds)
-        if output.timed_out:
+        if output.has_timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {max_seconds:.0f} s",
                 "In a shell, --timeout SECONDS allows more time.",
@@ -224,7 +224,7 @@ def _parse_output(output: CapturedOutput, model_name: str) -> tuple[str, Record]
 
     Raise HeadlessFailed if the run contains no message, or if the model used a tool.
     """
-    if output.too_large:
+    if output.is_too_large:
         raise HeadlessFailed(
             f"{model_name} printed more than {capture_output.MAX_OUTPUT_BYTES >> 20} MB"
         )
