@@ -34,9 +34,9 @@ PLUGIN_FOLDER = Path(__file__).resolve().parent.parent
 ENGINE_LOCK_FILE = PLUGIN_FOLDER / "requirements.lock"
 TEAM_LOCK_FILE = PLUGIN_FOLDER / "requirements-team.lock"
 TOOL_FILE_NAME = "tool"
-"""Name of the file that contains the path of a Python: that of a command installed by pipx or uv.
+"""Name of a file in a venv. The file contains the path of the Python whose packages the venv uses.
 
-A venv that contains this file uses the packages of that Python.
+This is the Python of a command ``resume-hooks`` that pipx or uv installed.
 """
 
 
@@ -151,7 +151,7 @@ def add_driver(venv: Path, maker: str) -> None:
     try:
         install_locked_packages(venv, maker, TEAM_LOCK_FILE, "import psycopg")
     except BuildError as error:
-        raise BuildError(f"the team's driver: {error}") from error
+        raise BuildError(f"the database driver for a team: {error}") from error
     shutil.copyfile(TEAM_LOCK_FILE, venv / TEAM_LOCK_FILE.name)
 
 

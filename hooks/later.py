@@ -1,4 +1,4 @@
-"""After a session's start, do the work that can wait, with the engine's Python.
+"""After a session's start, use the engine's Python to do the work that can wait.
 
 In a headless run this process first leaves the client's process session, so that the client neither
 waits for it nor kills it.

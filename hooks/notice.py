@@ -1,4 +1,4 @@
-"""Run the hook at the end of a turn, with the engine's Python."""
+"""Use the engine's Python to run the hook at the end of a turn."""
 
 from __future__ import annotations
 

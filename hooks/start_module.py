@@ -1,6 +1,6 @@
-"""Answer the plugin's module in the client, with the engine's Python.
+"""Use the engine's Python to answer the plugin's module in the client.
 
-With any other Python the fallback answers.
+With any other Python, the fallback answers.
 """
 
 from __future__ import annotations

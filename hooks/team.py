@@ -1,4 +1,4 @@
-"""Push a session to the team after a turn or at its end, with the engine's Python.
+"""Use the engine's Python to push a session to the team after a turn or at the session's end.
 
 The client waits only until this process has forked. The child process leaves the client's process
 session, so that the client does not kill it.

@@ -22,7 +22,12 @@ from resume_hooks import parts, questions, settings
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import schema_of_verb
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.hooks.triggers import COMMAND_NOT_ALONE_HINT, TRIGGER_ALIASES, TRIGGER_ROWS, TYPED_SIGN
+from resume_hooks.hooks.triggers import (
+    COMMAND_NOT_ALONE_HINT,
+    TRIGGER_ALIASES,
+    TRIGGER_ROWS,
+    TYPED_SIGN,
+)
 from resume_hooks.part import Answer, Option, Part
 from resume_hooks.seam import Question, Trigger
 from resume_hooks.sessions.agents.registry import CLAUDE_ROW

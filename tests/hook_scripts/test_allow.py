@@ -46,7 +46,7 @@ READING_COMMANDS = (
     "'ENGINE' search retry",
     'ENGINE search "retry queue"',
 )
-OTHER_COMMANDS = {
+COMMANDS_WITHOUT_REPLY = {
     "another command": "ls -la",
     "names it only": 'echo "ENGINE" search x',
     "a verb that writes": '"ENGINE" trim --in-place x',
@@ -100,9 +100,9 @@ def copy_plugin_to(folder: Path, name: str) -> PluginCopy:
     return replace(made, root=root, env=made.env | {"CLAUDE_PLUGIN_ROOT": str(root)})
 
 
-def bash_event(command: str, **other: Any) -> bytes:
+def bash_event(command: str, **fields: Any) -> bytes:
     """Return the event of a Bash call in the client's form."""
-    body = {"cwd": "/x", "hook_event_name": "PreToolUse", "tool_name": "Bash", **other}
+    body = {"cwd": "/x", "hook_event_name": "PreToolUse", "tool_name": "Bash", **fields}
     body.setdefault("tool_input", {"command": command, "description": "d"})
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(
         "utf-8", "surrogatepass"
@@ -153,7 +153,7 @@ def test_the_hook_replies_only_to_one_call_of_a_reading_verb(
 
     It does not reply to shell expansions either.
     """
-    for why, command in OTHER_COMMANDS.items():
+    for why, command in COMMANDS_WITHOUT_REPLY.items():
         assert not is_call_allowed(
             spaced_plugin, bash_event(insert_launcher_path(spaced_plugin, command)), *shell
         ), why
@@ -312,7 +312,7 @@ def test_the_command_resume_hooks_runs_the_launcher(
             *shell,
             **inherited,
         )
-    for why, command in OTHER_COMMANDS.items():
+    for why, command in COMMANDS_WITHOUT_REPLY.items():
         assert not is_call_allowed(
             spaced_plugin, bash_event(command.replace('"ENGINE"', "resume-hooks")), *shell
         ), why
@@ -333,7 +333,7 @@ def test_any_quoted_words_are_allowed(spaced_plugin: PluginCopy, words: list[str
     )
 
 
-def test_the_allow_hook_costs_one_shell_and_one_child(spaced_plugin: PluginCopy) -> None:
+def test_the_allow_hook_costs_one_shell_and_one_child_process(spaced_plugin: PluginCopy) -> None:
     """For a command that contains ``hooks``, the hook runs one shell and one ``cat``.
 
     For other commands, the client does not call the hook at all.

@@ -96,7 +96,7 @@ def test_an_ordinary_prompt_costs_two_processes(
         for each in VERSIONS
     ],
 )
-def test_an_installation_continues_after_the_client(
+def test_an_installation_continues_after_the_client_has_ended(
     loaded_plugin: PluginCopy, home: ClientHome, version: str
 ) -> None:
     """If a session's start began an installation, it continues after ``claude -p`` has ended.

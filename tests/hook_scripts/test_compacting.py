@@ -55,7 +55,9 @@ The engine answers each attempt to compact with ``plan``.
         ({"skip": "frees too little"}, 1),
     ],
 )
-def test_a_refused_compaction_is_tried_again_later(plan: dict[str, Any], attempt_count: int) -> None:
+def test_a_refused_compaction_is_tried_again_later(
+    plan: dict[str, Any], attempt_count: int
+) -> None:
     """If a compaction is refused because there are too few turns, it is tried again five turns later.
 
     If it is refused because it would save too little, it is tried again when the session has grown.

@@ -127,13 +127,13 @@ def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
         done = plugin.run_engine(verb, "x", **shell)
         assert (done.returncode, done.stdout) == (1, "")
         typed = f"type /resume-hooks:{verb} in Claude Code, or "
-        instead = f"{typed if verb in {'handoff', 'trim'} else ''}run it in a terminal."
-        assert done.stderr == f"resume-hooks: '{verb}' is for the user to run: {instead}\n"
+        new_name = f"{typed if verb in {'handoff', 'trim'} else ''}run it in a terminal."
+        assert done.stderr == f"resume-hooks: '{verb}' is for the user to run: {new_name}\n"
 
 
-@pytest.mark.parametrize(("verb", "instead"), FORMER_VERBS.items())
+@pytest.mark.parametrize(("verb", "new_name"), FORMER_VERBS.items())
 def test_the_model_learns_the_new_name_of_a_verb(
-    plugin: PluginCopy, verb: str, instead: str
+    plugin: PluginCopy, verb: str, new_name: str
 ) -> None:
     """In the model's shell, a former verb does not run but prints the name of the new verb.
 
@@ -141,7 +141,7 @@ def test_the_model_learns_the_new_name_of_a_verb(
     """
     done = plugin.run_engine(verb, "x", CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"resume-hooks: `{verb}` is `{instead}` now\n"
+    assert done.stderr == f"resume-hooks: `{verb}` is `{new_name}` now\n"
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def trace_hook(plugin: PluginCopy, event: str, body: bytes, **env: str) -> HookT
 
 
 @pytest.mark.parametrize("size", [2, 200, 64 << 10, 1 << 20])
-def test_a_prompt_without_trigger_costs_one_shell_and_one_child(
+def test_a_prompt_without_trigger_costs_one_shell_and_one_child_process(
     plugin: PluginCopy, size: int
 ) -> None:
     """If a prompt has no trigger, only the client's /bin/sh and one ``cat`` run."""

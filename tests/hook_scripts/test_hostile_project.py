@@ -445,7 +445,9 @@ def test_no_verb_runs_a_program_of_the_repository(machine: Machine) -> None:
             "search": ["one"], "handoff": [SESSION_ID, "-n", "next", "--no-start"], "config": ["vault", "off"],
             "read": [f"{SESSION_ID}:1"], "install": ["--dry-run"], "rename": [SESSION_ID, "title"],
         }.get(verb, [SESSION_ID] if verb in {"info", "outline", "lineage", "trim", "fork"} else [])  # fmt: skip
-        machine.run_program("/bin/sh", str(machine.plugin_folder / "hooks" / "engine"), verb, *words)
+        machine.run_program(
+            "/bin/sh", str(machine.plugin_folder / "hooks" / "engine"), verb, *words
+        )
         assert machine.traps_that_ran() == [], verb
 
 

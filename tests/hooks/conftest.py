@@ -67,7 +67,7 @@ def type_prompt(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Typ
     """
 
     def blocked_reason(
-        typed: str,
+        typed_text: str,
         session: str = SESSION,
         *,
         fields: Mapping[str, object] | None = None,
@@ -76,7 +76,7 @@ def type_prompt(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Typ
         event = {
             "hook_event_name": "UserPromptSubmit",
             "session_id": session,
-            "prompt": typed,
+            "prompt": typed_text,
             "cwd": "/",
         }
         with monkeypatch.context() as patch:

@@ -41,11 +41,11 @@ from tests.sessions.test_lineage import write_continued_session
 
 ONE, TWO, THREE = (session_id(n) for n in (1, 2, 3))
 FACTS_HEADING = "Facts about this session from before it was compacted:"
-RULE = "Never touch the generated files."
+USER_RULE = "Never touch the generated files."
 """A user's rule about how to work."""
 
 
-def session_with_constraint(session_number: int, rule: str = RULE) -> list[Record]:
+def session_with_constraint(session_number: int, rule: str = USER_RULE) -> list[Record]:
     """Return the records of a session in which the user states the rule."""
     said = user(
         f"Fix the parser. {rule}",
@@ -111,12 +111,12 @@ def test_the_constraints_are_restored(config_home: ConfigHome) -> None:
     write_session(config_home.project(), ONE, session_with_constraint(1))
     text = restored_text(config_home, 1)
     assert text.startswith(FACTS_HEADING)
-    assert RULE in text
+    assert USER_RULE in text
     assert LINEAGE_START_MARKER not in text
     write_session(config_home.project(), TWO, conversation(1))
     record_link(Link(TWO, ONE, "handoff", "2026-01-31T09:31:00.000Z"), config_home.where)
     assert (
-        RULE in restored_text(config_home, 2),
+        USER_RULE in restored_text(config_home, 2),
         LINEAGE_START_MARKER in restored_text(config_home, 2),
     ) == (True, True)
 
@@ -129,7 +129,7 @@ def test_cleared_sessions_are_not_restored(config_home: ConfigHome) -> None:
     write_continued_session(config_home, 3, 2)
     text = restored_text(config_home, 3)
     assert (TWO in text, "Always use tabs." in text) == (True, True)
-    assert (ONE in text, RULE in text) == (False, False)
+    assert (ONE in text, USER_RULE in text) == (False, False)
 
 
 def test_the_restored_text_is_short(config_home: ConfigHome) -> None:
@@ -169,7 +169,7 @@ def test_early_messages_are_read_if_there_is_space(
     ]
     said = [
         r
-        for n, rule in enumerate((RULE, *rules))
+        for n, rule in enumerate((USER_RULE, *rules))
         for r in (
             *session_with_constraint(n, rule),
             *successful_command(n, f"make part-{n} {'x' * 40}"),
@@ -190,7 +190,7 @@ def test_early_messages_are_read_if_there_is_space(
     write_session(
         config_home.project(), ONE, said[:4] + [r for r in said[4:] if "Never" not in str(r)]
     )
-    assert RULE in restored_text(config_home, 1)
+    assert USER_RULE in restored_text(config_home, 1)
     assert reaches[1:] == [80_000, None]
 
 
@@ -256,7 +256,7 @@ def test_the_hook_adds_the_text_as_context(config_home: ConfigHome, run_hook: Ru
     assert (done.returncode, done.stderr) == (0, b"")
     said = json.loads(done.stdout)
     assert list(said) == ["hookSpecificOutput"]
-    assert RULE in said["hookSpecificOutput"]["additionalContext"]
+    assert USER_RULE in said["hookSpecificOutput"]["additionalContext"]
     again = run_hook("session", {**event, "transcript_path": "/etc/passwd"}, python=sys.executable)
     assert json.loads(again.stdout) == said, (
         "the path that an event names is believed only where it is the session's"

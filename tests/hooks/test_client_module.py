@@ -115,14 +115,10 @@ def test_help_uses_the_names_that_the_user_types() -> None:
     assert "  handoff [size] [step] " in ask_engine("resume-hooks:help", screen=False)["text"]
 
 
-MARK_COMMANDS = [
-    pytest.param(name, marks=pytest.mark.part("marks")) for name in ("mark", "back")
-]
+MARK_COMMANDS = [pytest.param(name, marks=pytest.mark.part("marks")) for name in ("mark", "back")]
 
 
-@pytest.mark.parametrize(
-    "command", ["handoff", "rollover", *MARK_COMMANDS, "resume-hooks:handoff"]
-)
+@pytest.mark.parametrize("command", ["handoff", "rollover", *MARK_COMMANDS, "resume-hooks:handoff"])
 @pytest.mark.parametrize("word", ["help", "--help"])
 def test_a_command_followed_by_help_shows_its_usage(parent: Path, command: str, word: str) -> None:
     """If only ``help`` or ``--help`` follows a command, the command shows its usage and makes no child.
@@ -392,7 +388,8 @@ def test_a_long_list_names_the_command_that_lists_all(config_home: ConfigHome) -
 
 
 @pytest.mark.parametrize(
-    "verb", sorted(ANSWERED_VERBS_AND_QUESTIONS - {REPAIR_QUESTION} - MODULE_QUESTION_HANDLERS.keys())
+    "verb",
+    sorted(ANSWERED_VERBS_AND_QUESTIONS - {REPAIR_QUESTION} - MODULE_QUESTION_HANDLERS.keys()),
 )
 def test_every_command_reports_a_failure_in_one_text(config_home: ConfigHome, verb: str) -> None:
     """If an id is wrong or a session is missing, every command replies with a single text."""

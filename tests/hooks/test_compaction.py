@@ -361,7 +361,7 @@ def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.Monke
     """
     del parent
 
-    def measure_trim(args: str, **fields: object) -> dict[str, Any]:
+    def ask_about_full_context(args: str, **fields: object) -> dict[str, Any]:
         return dict(
             answer_module(
                 FULL_CONTEXT_QUESTION,
@@ -376,17 +376,22 @@ def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.Monke
             )
         )
 
-    assert measure_trim("90", screen=False) == {}
-    assert measure_trim("12") == measure_trim("trim") == measure_trim("") == {}
+    assert ask_about_full_context("90", screen=False) == {}
+    assert (
+        ask_about_full_context("12")
+        == ask_about_full_context("trim")
+        == ask_about_full_context("")
+        == {}
+    )
     assert ask_for_band()["tells"] == 80
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", "client")
-    assert measure_trim("81") == {}
+    assert ask_about_full_context("81") == {}
     assert "tells" not in ask_for_band()
     monkeypatch.delenv("RESUME_HOOKS_COMPACTION")
-    told = measure_trim("81")
+    told = ask_about_full_context("81")
     assert told.keys() == {"text"}
     assert "81 %" in told["text"]
     assert "config compaction trim (" in told["text"]
-    assert measure_trim("95") == {}
+    assert ask_about_full_context("95") == {}
     assert "tells" not in ask_for_band()
     assert settings.load_settings()["compaction"].source == "default"

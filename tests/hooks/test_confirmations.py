@@ -25,9 +25,9 @@ def question_path(home: ConfigHome, session: str = SESSION) -> Path:
     return home.config / "resume-hooks" / "pending" / f"trim-{session}.json"
 
 
-def recent_question(age_seconds: float = 0, child: str = "") -> StoredQuestion:
+def recent_question(age_seconds: float = 0, child_id: str = "") -> StoredQuestion:
     """Return a question that was asked ``age_seconds`` ago."""
-    return StoredQuestion(SESSION, "--tools Read", time.time() - age_seconds, child)
+    return StoredQuestion(SESSION, "--tools Read", time.time() - age_seconds, child_id)
 
 
 def write_question_file(home: ConfigHome, content: bytes | dict[str, Any]) -> Path:
@@ -64,7 +64,7 @@ def test_a_question_is_open_for_ten_minutes(
 
 def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
     """A question that has been answered is no longer open, but it keeps the id of its child."""
-    confirmations.store_question(recent_question(child=OTHER_ID))
+    confirmations.store_question(recent_question(child_id=OTHER_ID))
     found = confirmations.find_question(SESSION)
     assert found is not None
     assert (found.child, found.is_open) == (OTHER_ID, False)

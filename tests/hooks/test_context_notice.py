@@ -39,10 +39,10 @@ from tests.hooks.test_compaction import session_with_thinking
 from tests.hooks.test_trim import turns_with_large_files
 
 
-def full_conversation(tokens: int, turns: int = 2) -> list[Record]:
-    """Return a conversation whose last answer reports ``tokens`` input tokens."""
-    records = conversation(turns)
-    records[-1]["message"] |= {"usage": {"input_tokens": tokens}, "model": "claude-opus-4-6"}
+def full_conversation(token_count: int, turn_count: int = 2) -> list[Record]:
+    """Return a conversation whose last answer reports ``token_count`` input tokens."""
+    records = conversation(turn_count)
+    records[-1]["message"] |= {"usage": {"input_tokens": token_count}, "model": "claude-opus-4-6"}
     return records
 
 
@@ -186,7 +186,10 @@ def test_a_damaged_note_is_replaced(
 def test_without_a_writable_note_nothing_is_reported(
     config_home: ConfigHome, end_turn: Any
 ) -> None:
-    """If the hook cannot write a note file, it prints no line, because it would repeat it after each turn."""
+    """If the hook cannot write a note file, it prints no line.
+
+    Without the note, the hook would print the line again after each turn.
+    """
     (config_home.root / "file").touch()
     assert (
         end_turn(full_conversation(190_000), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))

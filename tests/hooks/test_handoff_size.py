@@ -17,10 +17,10 @@ from tests.builders import SESSION, ConfigHome, Record, assistant, user, write_s
 from tests.hooks.conftest import RunHook, list_children
 
 
-def long_conversation(turns: int = 12) -> list[Record]:
+def long_conversation(turn_count: int = 12) -> list[Record]:
     """Return the records of a session whose turns have about 1,000 tokens of messages each."""
     rows: list[Record] = []
-    for number in range(turns):
+    for number in range(turn_count):
         words = " ".join(
             f"Word{number}x{at} is what part {at} of step {number} does." for at in range(40)
         )

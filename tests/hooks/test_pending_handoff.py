@@ -220,7 +220,9 @@ def test_a_handoff_is_not_announced_after_an_hour(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
     """A pending handoff is no longer announced after an hour, but ``/clear`` can still use it."""
-    pending_handoff.store_handoff(handoff._replace(at=time.time() - ANNOUNCEMENT_PERIOD_SECONDS - 10))
+    pending_handoff.store_handoff(
+        handoff._replace(at=time.time() - ANNOUNCEMENT_PERIOD_SECONDS - 10)
+    )
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
     assert [name.endswith(".json") for name in list_note_names(config_home)] == [False]
     assert (

@@ -85,7 +85,10 @@ def test_the_card_fits_ten_rows_of_eighty_columns(
     full = ContextSize(190_000, 200_000)
     text = text_of_block_reply(
         resume_card(
-            make_comparison(config_home, context=full), copied, RESUME_TRIGGER, with_table=with_table
+            make_comparison(config_home, context=full),
+            copied,
+            RESUME_TRIGGER,
+            with_table=with_table,
         )
     )
     for part in (copied.describe(SESSION), "context 190,000 tokens · Fix the parser"):

@@ -36,10 +36,10 @@ def prompt_event(prompt: str) -> dict[str, str]:
 
 
 def card_of_prompt(
-    type_prompt: TypePrompt, made: StandIn, prompt: str = ">rollover", **environ: str
+    type_prompt: TypePrompt, stand_in: StandIn, prompt: str = ">rollover", **environ: str
 ) -> str:
-    """Return the answer to a prompt, with the stand-in ``made`` as the program ``claude`` on PATH."""
-    return type_prompt(prompt, PATH=made.path, **environ)
+    """Return the answer to a prompt, with ``stand_in`` as the program ``claude`` on PATH."""
+    return type_prompt(prompt, PATH=stand_in.path, **environ)
 
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])

@@ -65,7 +65,9 @@ def reply_to_event(
     The function's argument ``pid`` is the process id of the client that sends the event.
     """
 
-    def send_and_reply(event: object, pid: int | str = 4711, **environ: str) -> dict[str, Any]:
+    def send_and_return_reply(
+        event: object, pid: int | str = 4711, **environ: str
+    ) -> dict[str, Any]:
         environ = {"CLAUDE_PID": str(pid), **environ}
         if any_python:
             done = run_hook("session", event, environ=environ, python=any_python)
@@ -82,17 +84,17 @@ def reply_to_event(
         assert printed != b"{}"
         return dict(json.loads(printed or b"{}"))
 
-    return send_and_reply
+    return send_and_return_reply
 
 
 @pytest.fixture
 def send_event(reply_to_event: SendAndReply) -> SendEvent:
     """Return a function that sends an event and checks that the hook does not reply."""
 
-    def send_without_reply(event: object, pid: int | str = 4711, **environ: str) -> None:
+    def send_and_expect_no_reply(event: object, pid: int | str = 4711, **environ: str) -> None:
         assert reply_to_event(event, pid, **environ) == {}
 
-    return send_without_reply
+    return send_and_expect_no_reply
 
 
 def end_event(ended_id: str = OLD_ID, reason: object = "clear") -> dict[str, Any]:
@@ -492,7 +494,10 @@ def test_clearing_another_session_does_not_load_the_handoff(
     reply_to_event(end_event(cleared), pid)
     assert (
         reply_to_event(
-            start_event() if case == "no path" else start_event_in_folder_of(place, NEW_ID, "clear"), pid
+            start_event()
+            if case == "no path"
+            else start_event_in_folder_of(place, NEW_ID, "clear"),
+            pid,
         )
         == {}
     )
@@ -534,7 +539,9 @@ def test_the_next_start_reports_a_pending_handoff_once(
         CLAUDE_CODE_ENTRYPOINT="cli",
     )
     assert told == {"systemMessage": f"resume-hooks: a handoff waits here: /resume {CHILD_ID}"}
-    assert reply_to_event(start_event_in_folder_of(pending_child, session_id(7), "startup"), 6) == {}
+    assert (
+        reply_to_event(start_event_in_folder_of(pending_child, session_id(7), "startup"), 6) == {}
+    )
 
 
 COLD_CACHE_FIELDS = {

@@ -88,13 +88,21 @@ def test_the_clients_child_process_is_recognized(config_home: ConfigHome) -> Non
     ids=[row[-1] for row in UNRECOGNIZED_PROCESSES],
 )
 def test_no_other_process_is_recognized(
-    config_home: ConfigHome, starter: str, kernel_session: str, start_time: str, list_entry: str, description: str
+    config_home: ConfigHome,
+    starter: str,
+    kernel_session: str,
+    start_time: str,
+    list_entry: str,
+    description: str,
 ) -> None:
     """A process that the client did not start itself is not recognized.
 
     Even a forged entry in the client's files does not change the result.
     """
-    assert result_in_started_process(config_home, starter, kernel_session, start_time, list_entry) == "False", description
+    assert (
+        result_in_started_process(config_home, starter, kernel_session, start_time, list_entry)
+        == "False"
+    ), description
 
 
 def test_a_damaged_client_entry_is_ignored(config_home: ConfigHome) -> None:

@@ -45,7 +45,7 @@ def ends_soon(pid: int) -> bool:
 
 
 def test_large_input_and_output_pass_unchanged() -> None:
-    """Large input and output pass unchanged at the same time, and error output is separate."""
+    """Large input and output pass unchanged, and error output is captured separately."""
     text = os.urandom(1 << 20) * 4
     ran = run_shell_line("cat; echo oops >&2; exit 3", text)
     assert (ran.exit_status, ran.stdout == text, ran.stderr) == (3, True, b"oops\n")
@@ -61,7 +61,8 @@ def test_a_program_need_not_read_its_input() -> None:
 def test_a_program_is_ended_at_the_time_limit(tmp_path: Path) -> None:
     """At the time limit, a program is killed with its children, even if they ignore SIGTERM."""
     ran = run_shell_line(
-        f"trap '' TERM; sleep 300 & echo $! > {tmp_path}/pid; sleep 300; sleep 300", timeout_seconds=0.3
+        f"trap '' TERM; sleep 300 & echo $! > {tmp_path}/pid; sleep 300; sleep 300",
+        timeout_seconds=0.3,
     )
     assert ran.has_timed_out
     assert ran.exit_status == -signal.SIGKILL
@@ -87,7 +88,7 @@ def test_endless_output_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_endless_error_output_keeps_its_beginning() -> None:
     """Only the beginning of long error output is kept, and the program runs to its end."""
     ran = run_shell_line("head -c 1000000 /dev/zero >&2; echo done")
-    assert (ran.stdout, len(ran.stderr)) == (b"done\n", capture_output.MAX_ERROR_BYTES)
+    assert (ran.stdout, len(ran.stderr)) == (b"done\n", capture_output.MAX_ERROR_OUTPUT_BYTES)
 
 
 def test_a_remaining_child_process_is_ended(tmp_path: Path) -> None:

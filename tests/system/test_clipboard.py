@@ -197,7 +197,9 @@ def test_a_hung_program_leaves_time_for_other_methods(
 
 
 @pytest.mark.parametrize("method", ["auto", "native", "pyperclip"])
-def test_a_copy_in_the_background_does_not_keep_our_output_open(xserver: XServer, method: str) -> None:
+def test_a_copy_in_the_background_does_not_keep_our_output_open(
+    xserver: XServer, method: str
+) -> None:
     """The output of this process ends immediately, although xclip keeps running in the background."""
     code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({SESSION!r}, method={method!r}))"
     environ = _environment_of(xserver, PYTHONPATH=str(REPO / "src"))
@@ -243,7 +245,7 @@ def test_a_program_in_the_project_folder_is_not_run(
 
 
 @pytest.mark.parametrize(
-    ("display", "tried"),
+    ("display", "method_names"),
     [
         ({"DISPLAY": ":0"}, []),
         ({"DISPLAY": "unix:0"}, []),
@@ -255,7 +257,7 @@ def test_a_program_in_the_project_folder_is_not_run(
     ],
 )
 def test_over_ssh_only_a_forwarded_display_is_used(
-    tmp_path: Path, display: dict[str, str], tried: list[str]
+    tmp_path: Path, display: dict[str, str], method_names: list[str]
 ) -> None:
     """Over ssh, only a forwarded display is used, because the user pastes on another machine."""
     (tmp_path / "bin").mkdir()
@@ -267,7 +269,9 @@ def test_over_ssh_only_a_forwarded_display_is_used(
         "TERM": "linux",
         **display,
     }
-    assert clipboard.list_clipboard_methods({**environ, "WSL_DISTRO_NAME": "Debian"}) == tried
+    assert (
+        clipboard.list_clipboard_methods({**environ, "WSL_DISTRO_NAME": "Debian"}) == method_names
+    )
 
 
 def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None:
@@ -312,7 +316,9 @@ def test_a_text_that_no_clipboard_accepts_is_not_copied(text: str, method: str) 
 @pytest.mark.parametrize("method", clipboard.COPY_METHODS)
 def test_an_environment_without_a_method_copies_nothing(method: str) -> None:
     """Without a display, tmux or a capable terminal, no method copies and none raises an error."""
-    assert clipboard.copy_text(SESSION, method=method, environ=DUMB_TERMINAL_ENVIRONMENT) == NOT_COPIED
+    assert (
+        clipboard.copy_text(SESSION, method=method, environ=DUMB_TERMINAL_ENVIRONMENT) == NOT_COPIED
+    )
     assert clipboard.list_clipboard_methods(DUMB_TERMINAL_ENVIRONMENT) == []
 
 

@@ -101,7 +101,9 @@ def test_the_number_of_worktrees_is_limited(tmp_path: Path) -> None:
         (["/w/a_b"], "-other", False),
     ],
 )
-def test_a_session_belongs_to_the_project_of_its_start_folders(start_folders: list[str], folder_name: str, *, is_in_project: bool) -> None:
+def test_a_session_belongs_to_the_project_of_its_start_folders(
+    start_folders: list[str], folder_name: str, *, is_in_project: bool
+) -> None:
     """Whether a session belongs to a project depends on the folders in which the session was started.
 
     The name of its project folder is not enough, because different folders may have the same name.

@@ -27,9 +27,9 @@ import os, subprocess, sys
 os.open(sys.argv[1], os.O_RDWR)  # the first terminal that a session leader opens is its controlling one
 subprocess.run([sys.executable, "-c", sys.argv[2]], start_new_session=True, check=True)
 """
-"""A stand-in for the client, which has a terminal.
+"""A stand-in for the client. The stand-in has a terminal.
 
-The hook that it runs in a session of its own has no terminal.
+It runs the hook in a process session without a terminal.
 """
 
 
@@ -230,7 +230,7 @@ def test_gnu_screen_gets_the_sequence_in_chunks(environ: dict[str, str], length:
     assert _decode_payload(b"".join(string[2:] for string in strings)) == "x" * length
 
 
-def test_a_remote_screen_gets_both_forms() -> None:
+def test_a_remote_screen_gets_the_plain_and_the_wrapped_sequence() -> None:
     """With ``TERM=screen-256color``, the plain sequence and the one wrapped for GNU screen are sent.
 
     The remote terminal may be in tmux or in GNU screen.

@@ -72,7 +72,7 @@ def test_invisible_characters_are_removed() -> None:
 SOUGHT_TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6g7R8"
 
 
-@pytest.mark.parametrize("before", range(40, 80))
+@pytest.mark.parametrize("word_position", range(40, 80))
 @pytest.mark.parametrize(
     "word",
     [
@@ -83,9 +83,9 @@ SOUGHT_TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6g7R8"
         f"https://me:{SOUGHT_TOKEN}@host/x",
     ],
 )
-def test_a_cut_never_splits_a_token(before: int, word: str) -> None:
+def test_a_cut_never_splits_a_token(word_position: int, word: str) -> None:
     """A shortened line contains a token in full or no part of it, so that redaction recognizes it."""
-    opening = ("fix it " * 12)[: before - 1].rstrip()
+    opening = ("fix it " * 12)[: word_position - 1].rstrip()
     line = shorten_line(f"{opening} {word} then go on with the tests and the changelog", 80)
     assert len(line) <= 80
     assert line.startswith(opening[:70])
@@ -93,7 +93,7 @@ def test_a_cut_never_splits_a_token(before: int, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "limit", "cut"),
+    ("line", "max_characters", "cut_line"),
     [
         ("one two", 7, "one two"),
         ("one two three", 8, "one two…"),
@@ -109,9 +109,9 @@ def test_a_cut_never_splits_a_token(before: int, word: str) -> None:
         ("word1 " + "x" * 30, 6, "word1…"),
     ],
 )
-def test_a_line_is_cut_at_a_word_or_slash(line: str, limit: int, cut: str) -> None:
+def test_a_line_is_cut_at_a_word_or_slash(line: str, max_characters: int, cut_line: str) -> None:
     """A line is cut within a short word, before a long word, or after a slash."""
-    assert shorten_line(line, limit) == cut
+    assert shorten_line(line, max_characters) == cut_line
 
 
 @pytest.mark.parametrize(

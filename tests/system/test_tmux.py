@@ -38,9 +38,11 @@ class Server:
             "LANG": "C.UTF-8",
             "TERM": "xterm-256color",
         }
-        self.run("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "exec sleep 600")
-        self.pid = int(self.run("display-message", "-p", "#{pid}"))
-        self.pane = self.run("display-message", "-p", "#{pane_tty}")
+        self.run_tmux(
+            "-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "exec sleep 600"
+        )
+        self.pid = int(self.run_tmux("display-message", "-p", "#{pid}"))
+        self.pane = self.run_tmux("display-message", "-p", "#{pane_tty}")
 
     @property
     def hook_environment(self) -> dict[str, str]:
@@ -52,7 +54,7 @@ class Server:
             "TERM": "dumb",
         }
 
-    def run(self, *arguments: str) -> str:
+    def run_tmux(self, *arguments: str) -> str:
         """Return the output of a tmux command."""
         command = ["tmux", "-S", self.socket, *arguments]
         return subprocess.run(
@@ -66,7 +68,7 @@ class Server:
 
     def newest_buffer(self) -> str:
         """Return the content of the newest paste buffer, or an empty string if there is none."""
-        return self.run("show-buffer") if self.run("list-buffers") else ""
+        return self.run_tmux("show-buffer") if self.run_tmux("list-buffers") else ""
 
     @contextmanager
     def attach_terminal(self, **environ: str) -> Iterator[int]:
@@ -81,7 +83,7 @@ class Server:
             start_new_session=True,
         ) as client:
             try:
-                assert wait_until(lambda: self.run("list-clients") != "", HANG_SECONDS)
+                assert wait_until(lambda: self.run_tmux("list-clients") != "", HANG_SECONDS)
                 yield screen
             finally:
                 end_process(client.pid)
@@ -101,7 +103,9 @@ def server() -> Iterator[Server]:
     shutil.rmtree(folder)
 
 
-def _read_terminal_output(screen_descriptor: int, until: bytes = b"\0 never", max_seconds: float = HANG_SECONDS) -> bytes:
+def _read_terminal_output(
+    screen_descriptor: int, until: bytes = b"\0 never", max_seconds: float = HANG_SECONDS
+) -> bytes:
     seen, deadline = b"", time.monotonic() + max_seconds
     while (
         until not in seen
@@ -117,7 +121,7 @@ def test_the_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
 
     The paste buffer has the text too.
     """
-    server.run("set", "-g", "set-clipboard", mode)
+    server.run_tmux("set", "-g", "set-clipboard", mode)
     with server.attach_terminal() as screen:
         assert clipboard.copy_text(COPIED_TEXT, environ=server.hook_environment) == CopyResult(
             "copied", "tmux"
@@ -190,18 +194,18 @@ def test_a_remote_tmux_user_does_not_get_the_local_display(server: Server) -> No
 
 
 @pytest.mark.parametrize(
-    ("set_clipboard", "passthrough", "times"),
+    ("set_clipboard", "passthrough", "copy_count"),
     [("on", "off", 1), ("external", "on", 1), ("on", "on", 2), ("external", "off", 0)],
 )
 def test_the_sequence_passes_tmux_with_either_setting(
-    server: Server, set_clipboard: str, passthrough: str, times: int
+    server: Server, set_clipboard: str, passthrough: str, copy_count: int
 ) -> None:
     """The OSC 52 sequence passes tmux if ``set-clipboard`` or ``allow-passthrough`` allows it.
 
     Nothing is printed in the pane, even if tmux drops the sequence.
     """
-    server.run("set", "-g", "set-clipboard", set_clipboard)
-    server.run("set", "-g", "allow-passthrough", passthrough)
+    server.run_tmux("set", "-g", "set-clipboard", set_clipboard)
+    server.run_tmux("set", "-g", "allow-passthrough", passthrough)
     with server.attach_terminal() as screen:
         _read_terminal_output(screen, max_seconds=0.5)
         sequence = terminal.build_osc52_sequence(
@@ -209,7 +213,9 @@ def test_the_sequence_passes_tmux_with_either_setting(
         )
         assert terminal.send_sequence(sequence, server.pane, time.monotonic() + HANG_SECONDS)
         assert (
-            _read_terminal_output(screen, max_seconds=0.5).count(base64.b64encode(COPIED_TEXT.encode()))
-            == times
+            _read_terminal_output(screen, max_seconds=0.5).count(
+                base64.b64encode(COPIED_TEXT.encode())
+            )
+            == copy_count
         )
-        assert server.run("capture-pane", "-p").strip() == ""
+        assert server.run_tmux("capture-pane", "-p").strip() == ""

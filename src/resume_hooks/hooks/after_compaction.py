@@ -42,7 +42,7 @@ They contain about eight compactions, whose text usually fills the available cha
 _FACTS_HEADING = "Facts about this session from before it was compacted:"
 _WORD_PATTERN = compile_lazily(r"[^\W_][\w./-]{2,}")
 # A message is left out if the summary contains at least this fraction of its words.
-REPEATED_WORDS_FRACTION = 0.8
+MIN_REPEATED_WORDS_FRACTION = 0.8
 
 
 def describe_lost_facts(
@@ -105,12 +105,14 @@ def remove_summary(digest: Digest) -> Digest:
         return digest
     summary_words = {word.lower() for word in _WORD_PATTERN.findall(summary.text)}
 
-    def adds_to_summary(row: DigestEntry | TalkMessage) -> bool:
+    def adds_words_to_summary(row: DigestEntry | TalkMessage) -> bool:
         words = {word.lower() for word in _WORD_PATTERN.findall(row.text)}
         is_summary = isinstance(row, TalkMessage) and row.kind is MessageKind.SUMMARY
-        return not is_summary and len(words & summary_words) < REPEATED_WORDS_FRACTION * len(words)
+        return not is_summary and len(words & summary_words) < MIN_REPEATED_WORDS_FRACTION * len(
+            words
+        )
 
-    return filter_digest(digest, adds_to_summary)
+    return filter_digest(digest, adds_words_to_summary)
 
 
 def _count_sessions_before_clear(lineage: Sequence[Ancestor]) -> int:

@@ -138,14 +138,18 @@ def main() -> int:
         return 1
     command = hook_replies.text_field(event, "command")
     verb = trigger_of_command(command, "").verb
-    if verb not in {*ANSWERED_VERBS_AND_QUESTIONS, COMPACTION_PLAN_QUESTION} or not is_started_by_client(Where()):
+    if verb not in {
+        *ANSWERED_VERBS_AND_QUESTIONS,
+        COMPACTION_PLAN_QUESTION,
+    } or not is_started_by_client(Where()):
         trigger_row = TRIGGER_ROWS.get(verb)
         if trigger_row and trigger_row.is_module_only:
             advice = f"In a shell: {shell_command(verb)}"
         else:
             advice = f"Type {COMMAND_PREFIX}{verb} there."
         sys.stderr.write(
-            f"{REFUSAL_TEXT} {advice if verb in ANSWERED_VERBS_AND_QUESTIONS else ''}".rstrip() + "\n"
+            f"{REFUSAL_TEXT} {advice if verb in ANSWERED_VERBS_AND_QUESTIONS else ''}".rstrip()
+            + "\n"
         )
         return 1
     answer = answer_module(command, event)
@@ -332,7 +336,7 @@ def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
     )
     if compaction.reason_for_client_compaction(event):
         return band
-    return band | compaction.make_alternatives_reply() | compaction.make_threshold_reply()
+    return band | compaction.make_alternatives_percent_reply() | compaction.make_threshold_reply()
 
 
 def _offer_tools(_: dict[str, Any]) -> dict[str, Any]:
@@ -467,7 +471,7 @@ MODULE_QUESTION_HANDLERS: dict[
     BAND_QUESTION: (_context_reply, _empty_reply),
     OFFER_QUESTION: (_offer_tools, _empty_reply),
     TOOL_QUESTION: (_answer_tool_call, _text_reply),
-    FULL_CONTEXT_QUESTION: (compaction.alternatives_reply, _empty_reply),
+    FULL_CONTEXT_QUESTION: (compaction.make_alternatives_reply, _empty_reply),
     NEW_FOLDER_QUESTION: (_new_folder_reply, _text_reply),
     ABANDONED_WAIT_QUESTION: (_abandoned_wait_reply, _empty_reply),
     COLD_CACHE_QUESTION: (_cold_cache_reply, _empty_reply),

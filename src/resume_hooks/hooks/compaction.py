@@ -110,9 +110,9 @@ def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def reason_for_client_compaction(event: dict[str, Any]) -> str:
-    """Return why the client compacts without asking the module. Return ``""`` if it does ask.
+    """Return why the client compacts without asking the module. Return ``""`` if it asks the module.
 
-    The reason is an organization's policy, or that the client has not called the module yet.
+    The reason is either an organization's policy, or that the client has not called the module yet.
     """
     if path := find_policy_file(Where()):
         return (
@@ -180,15 +180,15 @@ def make_decline_reply(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]
     )
 
 
-def alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
+def make_alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return the alternatives to the client's compaction, if enough of the context is in use.
 
     ``args`` in the event is the percentage that is in use. The alternatives are returned only if it
-    has reached the percentage in ``make_alternatives_reply``. They are shown only once. Raise
+    has reached the percentage in ``make_alternatives_percent_reply``. They are shown only once. Raise
     OSError if the note about this can't be written.
     """
     percent = hook_replies.text_field(event, "args")
-    if not percent.isdigit() or int(percent) < make_alternatives_reply().get("tells", 101):
+    if not percent.isdigit() or int(percent) < make_alternatives_percent_reply().get("tells", 101):
         return {}
     hook_state.write_note(ALTERNATIVES_NOTE_NAME, {"at": time.time()})
     return {
@@ -200,7 +200,7 @@ def alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def make_alternatives_reply() -> dict[str, Any]:
+def make_alternatives_percent_reply() -> dict[str, Any]:
     """Return the percentage of the context at which to show the alternatives to the client's compaction.
 
     Return ``{}`` if the user has seen the alternatives, or has changed the setting.
@@ -233,7 +233,7 @@ def make_threshold_reply() -> dict[str, Any]:
 
 
 class _CompactionSetting(NamedTuple):
-    """The setting ``compaction`` and its two parts.
+    """The setting ``compaction``: its whole value, and the value's two parts.
 
     ``method`` is "client", "trim" or a size. ``threshold_tokens`` is 0 if the setting has no
     threshold.

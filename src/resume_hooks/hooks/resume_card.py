@@ -244,7 +244,7 @@ def _describe_ways_to_shrink(comparison: Comparison, name_verb: Callable[[str], 
 def format_rounded_tokens(tokens: int) -> str:
     """Return a number rounded to thousands, for example ``107,000``.
 
-    A number below 10,000 is rounded to two digits, for example ``1,200``.
+    A number below 10,000 is rounded to two significant digits, for example ``1,200``.
     """
     return f"{round(tokens, max(-3, 2 - len(str(tokens)))):,}"
 

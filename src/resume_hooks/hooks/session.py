@@ -95,7 +95,7 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
         lines += _lines_at_resume(session_id, path, event)
     archive_line = ""
     if source and EXPIRING_ARGUMENT in arguments:
-        archive_line = _make_engine_line(_archive_and_describe, event)
+        archive_line = _make_engine_line(_archive_at_start, event)
     if NEW_FOLDER_ARGUMENT in arguments:
         lines.append(_make_engine_line(describe_new_folder, event))
     lines.append(archive_line)
@@ -319,7 +319,7 @@ def _is_new_child(path: str) -> bool:
     )
 
 
-def _archive_and_describe(event: Dict[str, Any]) -> str:
+def _archive_at_start(event: Dict[str, Any]) -> str:
     # Imported late because most starts do not need it.
     from resume_hooks.hooks.expiring_sessions import archive_at_start
 

@@ -31,13 +31,13 @@ def time_limit(
     """
     max_seconds = MAX_READING_SECONDS if seconds is None else seconds
 
-    def raise_time_limit(*_: object) -> None:
+    def raise_time_limit_error(*_: object) -> None:
         raise TimeLimitExceeded(
             f"This took longer than {max_seconds:g} s, so it was stopped", command
         )
 
     if not hasattr(signal, "setitimer"):
-        with _limit_with_thread(max_seconds, raise_time_limit):
+        with _limit_with_thread(max_seconds, raise_time_limit_error):
             yield
         return
     timers = (
@@ -45,7 +45,7 @@ def time_limit(
         (signal.ITIMER_REAL, signal.SIGALRM, max_seconds + EXTRA_SECONDS_IF_BUSY),
     )
     former_handlers = [
-        (timer, signal_number, signal.signal(signal_number, raise_time_limit))
+        (timer, signal_number, signal.signal(signal_number, raise_time_limit_error))
         for timer, signal_number, _ in timers
     ]
     for timer, _, timer_seconds in timers:

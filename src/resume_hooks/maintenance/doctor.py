@@ -550,7 +550,9 @@ def _check_settings(_: str) -> Finding:
         )
         return problem_finding("; ".join(invalid_settings), remedy, "refused")
     if former_settings := settings.describe_former_settings():
-        return note_finding(" ".join(former_settings), "Remove each from its source.", "former")
+        return note_finding(
+            " ".join(former_settings), "Remove each of these settings from its source.", "former"
+        )
     return ok_finding("every value is valid")
 
 

@@ -51,7 +51,7 @@ def catch_termination_signals() -> Iterator[threading.Event]:
 
 # Maximum number of bytes of output. It is large because a client in verbose mode repeats its input.
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
-MAX_ERROR_BYTES = 64 * 1024  # maximum number of bytes of error output to keep
+MAX_ERROR_OUTPUT_BYTES = 64 * 1024  # maximum number of bytes of error output to keep
 CHUNK_BYTES = 256 * 1024
 # Number of seconds between checks whether the program has exited. Waiting for the end of its pipes
 # is not enough, because its child processes may keep them open for longer.
@@ -182,7 +182,7 @@ class _PipeExchange:
             self.stdout += chunk
             self.is_too_large = len(self.stdout) > MAX_OUTPUT_BYTES
         else:
-            self.stderr += chunk[: MAX_ERROR_BYTES - len(self.stderr)]
+            self.stderr += chunk[: MAX_ERROR_OUTPUT_BYTES - len(self.stderr)]
         return not chunk
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COPY_TIMEOUT_SECONDS = 2.0  # time limit in seconds for all methods together
 # Number of seconds that are reserved for tmux and the terminal, in case a clipboard program hangs.
-TERMINAL_RESERVE_SECONDS = 0.6
+RESERVED_TERMINAL_SECONDS = 0.6
 
 COPY_METHODS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
 
@@ -49,7 +49,7 @@ def copy_text(
     env = dict(os.environ if environ is None else environ)
     deadline = time.monotonic() + COPY_TIMEOUT_SECONDS
     if method == "auto":
-        result = _copy_with_programs(text, env, deadline - TERMINAL_RESERVE_SECONDS, method)
+        result = _copy_with_programs(text, env, deadline - RESERVED_TERMINAL_SECONDS, method)
         return (
             result
             or _copy_with_tmux(text, env, deadline)

@@ -321,7 +321,7 @@ def _git_folder_of_worktree(git_path: str) -> str:
 
 
 def _read_common_folder(git_path: str) -> str:
-    """Return the git folder that all worktrees share, given the path of a worktree's ``.git``.
+    """Return the git folder that all worktrees share. ``git_path`` is the path of a worktree's ``.git``.
 
     In a linked worktree, the worktree's own git folder names the shared git folder.
     """

@@ -90,7 +90,7 @@ def _compute_search_path(path: str, projects: Tuple[str, ...]) -> str:
 
 
 def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
-    """Return the absolute path of a program, given its name or path.
+    """Return the absolute path of the program with this name or path.
 
     Return None if the program is not found outside the project. shutil.which is not used, because
     importing shutil takes 6 ms.

@@ -11,7 +11,12 @@ import pytest
 
 from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.hooks.session_list import pane
-from resume_hooks.hooks.session_list.pane import FIELD_LINE_COUNT, HITS_STEP, NAMES_STEP, PREVIEW_STEP
+from resume_hooks.hooks.session_list.pane import (
+    FIELD_LINE_COUNT,
+    HITS_STEP,
+    NAMES_STEP,
+    PREVIEW_STEP,
+)
 from tests.builders import (
     CWD,
     SESSION,

@@ -64,7 +64,10 @@ def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
     found = {group.kind.code: group for group in report.groups}
     assert case.code in found
     group = found[case.code]
-    assert (group.kind.severity, group.defects[0].record_number) == (case.severity, case.record_number)
+    assert (group.kind.severity, group.defects[0].record_number) == (
+        case.severity,
+        case.record_number,
+    )
     assert group.defects[0].message
     assert group.kind.consequence
     assert case.severity == "note" or not report.has_only_notes
@@ -133,8 +136,8 @@ def test_an_unreadable_session_is_a_finding(tmp_path: Path) -> None:
     assert [group.kind.code for group in foreign.groups] == ["session-unreadable"]
 
 
-def test_missing_large_outputs_are_found(config_home: ConfigHome) -> None:
-    """A missing file of a large output is found, and an existing one is not reported.
+def test_missing_large_outputs_are_reported(config_home: ConfigHome) -> None:
+    """A missing file of a large output is reported, and an existing one is not.
 
     The file is looked for only in the projects' folders.
     """

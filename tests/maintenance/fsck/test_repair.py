@@ -107,7 +107,7 @@ def test_the_live_chain_is_kept(case: Chain, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "lost"),
+    ("name", "loss_beginning"),
     [
         ("conversation gone after a crash: a torn line", "record 4: The last line is cut off"),
         ("a line of garbage", "record 2: 12 bytes that are not a JSON object"),
@@ -132,12 +132,12 @@ def test_the_live_chain_is_kept(case: Chain, tmp_path: Path) -> None:
         ("bytes of another encoding", "record 2: The line contains bytes that are not UTF-8"),
     ],
 )
-def test_losses_are_reported(name: str, lost: str, config_home: ConfigHome) -> None:
+def test_losses_are_reported(name: str, loss_beginning: str, config_home: ConfigHome) -> None:
     """The contents that a repair loses are listed by record, so that a user finds them in the parent."""
     case = next(case for case in CASES if case.name == name)
     _, decided = write_repaired_child(case.content, config_home)
-    (told_lost,) = decided.losses
-    assert told_lost.startswith(lost)
+    (loss,) = decided.losses
+    assert loss.startswith(loss_beginning)
 
 
 def test_a_repair_without_losses_lists_none(config_home: ConfigHome) -> None:

@@ -92,7 +92,7 @@ def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> N
         read_install_state(quick_plugin)["error"],
     ) == (
         "failed",
-        "the team's driver: no wheel",
+        "the database driver for a team: no wheel",
     )
     assert (quick_plugin.data_folder / "venv" / "requirements.lock").read_text() == "# newest\n"
     assert not driver.exists()

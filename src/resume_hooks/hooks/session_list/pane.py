@@ -219,12 +219,15 @@ def _list_reply(pane: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
         turn_search = _search_turns(pane, folder, where)
         unindexed_text = turn_search.unindexed_text
         choices.set_hits(turn_search.hits)
-    list_lines, _ = _divide_lines(pane)
+    list_lines, _ = _count_list_and_preview_lines(pane)
     heading = _list_heading(pane, choices, unindexed_text, is_complete=is_complete)
     matches, time_now = choices.matches, time.time()
     marked_row = _find_row_to_mark(pane, choices)
     index = matches.index(marked_row) if marked_row else 0
-    first_index, end_index = max(0, index - MAX_ROWS_AROUND_MARKED_ROW), index + MAX_ROWS_AROUND_MARKED_ROW + 1
+    first_index, end_index = (
+        max(0, index - MAX_ROWS_AROUND_MARKED_ROW),
+        index + MAX_ROWS_AROUND_MARKED_ROW + 1,
+    )
     rows = matches[first_index:end_index]
     edge_ids = []
     if first_index:
@@ -287,7 +290,7 @@ def _list_heading(
     return f"{match_count:,} of {session_count}, {scope_text}{unindexed_text} · {CLOSE_HINT}"
 
 
-def _divide_lines(pane: PaneEvent) -> tuple[int, int]:
+def _count_list_and_preview_lines(pane: PaneEvent) -> tuple[int, int]:
     """Return the number of lines of the list and of the preview. A small pane has no preview."""
     if pane.side_columns:
         return (max(1, pane.line_count), 0)
@@ -397,7 +400,7 @@ def _search_turns(pane: PaneEvent, folder: str, where: Where) -> _TurnSearch:
 
 
 def _preview_lines(pane: PaneEvent, where: Where) -> list[str]:
-    _, height = _divide_lines(pane)
+    _, height = _count_list_and_preview_lines(pane)
     if height < 1 or not pane.marked_id:
         return []
     return _make_page(pane, height, where).lines
@@ -483,7 +486,12 @@ def _make_page(pane: PaneEvent, height: int, where: Where) -> Page:
     try:
         if pane.record_reference:
             return make_hit_page(
-                pane.record_reference, pane.hit_text, pane.page_number, pane.column_count, height, where
+                pane.record_reference,
+                pane.hit_text,
+                pane.page_number,
+                pane.column_count,
+                height,
+                where,
             )
         row = _find_marked_session(pane.marked_id, where)
     except ResumeHooksError as error:

@@ -376,6 +376,18 @@ def find_branches_off_live_chain(
     return list(best_branches.values())
 
 
+class _BranchDepth(NamedTuple):
+    """The place of a record in its branch.
+
+    ``first_id`` is the uuid of the branch's first record. ``fork`` is the record of the live history
+    at which the branch starts, or None. ``turn_count`` is the number of turns up to the record.
+    """
+
+    first_id: str
+    fork: Node | None
+    turn_count: int
+
+
 class _BranchDepths:
     """Finds the first record and the fork of each branch, and counts the turns up to each of its records."""
 
@@ -385,12 +397,12 @@ class _BranchDepths:
         self._nodes = nodes
         self._live_history = live
         self._records_before = records_before
-        self._depths: dict[str, tuple[str, Node | None, int]] = {}
+        self._depths: dict[str, _BranchDepth] = {}
 
-    def measure_depth(self, node: Node) -> tuple[str, Node | None, int]:
-        """Return the first record of a record's branch, the fork, and the number of turns up to the record.
+    def measure_depth(self, node: Node) -> _BranchDepth:
+        """Return the place of a record in its branch.
 
-        The method follows the parents up to a record for which these values are known. Then it goes
+        The method follows the parents up to a record whose place is known. Then it goes
         back down and counts the turns. It is not recursive, because branches can be long.
         """
         pending_nodes: dict[str, Node] = {}
@@ -419,7 +431,7 @@ class _BranchDepths:
         for pending_node in reversed(pending_nodes.values()):
             first_id = first_id or pending_node.uuid
             turns += pending_node.is_prompt
-            self._depths[pending_node.uuid] = (first_id, fork, turns)
+            self._depths[pending_node.uuid] = _BranchDepth(first_id, fork, turns)
         return self._depths[node.uuid]
 
     def _find_preceding_node(self, node: Node) -> Node | None:

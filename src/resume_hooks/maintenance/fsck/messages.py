@@ -56,7 +56,9 @@ def defects_of_broken_message(record: Record, node: Node) -> Iterator[Defect]:
     if node.is_broken and not isinstance(content, str):
         yield MISSING_MESSAGE_DEFECT.defect_in_node(node, f"The {node.kind} record has no message")
     if node.kind == records.ASSISTANT and isinstance(content, str):
-        yield PLAIN_STRING_ANSWER_DEFECT.defect_in_node(node, "The answer is a plain string, not blocks")
+        yield PLAIN_STRING_ANSWER_DEFECT.defect_in_node(
+            node, "The answer is a plain string, not blocks"
+        )
 
 
 def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
