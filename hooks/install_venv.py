@@ -14,8 +14,8 @@ from pathlib import Path
 from install_python import MissingPythonError, find_venv_maker
 from venv_commands import (
     BuildError,
-    create_venv_with_borrowed_packages,
     create_venv,
+    create_venv_with_borrowed_packages,
     install_locked_packages,
     is_damaged,
     venv_python,

@@ -42,7 +42,7 @@ const line = { from: 70000, trigger: 'line', compact: '' }
 for (let turn = 0; turn < 6; turn += 1) await compactAboveThreshold($, { line, tokens: 74000 })
 console.log(tries)
 """
-"""A script with six turns, at the end of which the context has the same size above the limit.
+"""A script with six turns. After each turn, the context has the same size, above the limit.
 
 The engine answers each attempt to compact with ``plan``.
 """

@@ -112,7 +112,10 @@ def test_a_hook_reaches_the_users_terminal(
     pty: Pty, text: str, method: str, environ: dict[str, str]
 ) -> None:
     """A hook sends the complete sequence to the user's terminal, and the copy is unconfirmed."""
-    code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({text!r}, method={method!r}), sep='|')"
+    code = (
+        "from resume_hooks.system.clipboard import copy_text; "
+        f"print(*copy_text({text!r}, method={method!r}), sep='|')"
+    )
     hook = _start_hook(pty, code, **environ)
     assert _decode_payload(pty.read(until=b"\x07")) == text
     assert _read_output_of_process(hook) == "sent|OSC 52"

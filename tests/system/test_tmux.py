@@ -167,7 +167,7 @@ def test_a_missing_tmux_server_is_reported(server: Server) -> None:
 
 
 def test_tmux_knows_whether_its_user_is_remote(server: Server) -> None:
-    """tmux knows whether the user who attached to it last came over ssh.
+    """Tmux knows whether the user who attached to it last came over ssh.
 
     Without a server, the answer is unknown.
     """

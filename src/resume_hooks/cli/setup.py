@@ -20,9 +20,9 @@ from resume_hooks.errors import ExitCode, ResumeHooksError, UsageError
 from resume_hooks.hooks.triggers import TRIGGER_ROWS, find_trigger_name
 from resume_hooks.maintenance.uninstall import (
     REMOVE_MARKETPLACE_COMMAND,
+    describe_written_files,
     list_paths_to_purge,
     list_remaining_files,
-    describe_written_files,
     remove_paths,
 )
 from resume_hooks.paths import Where

@@ -204,7 +204,10 @@ def _check_plugin(cwd: str) -> Finding:
         plugin_version != __version__
         and claude_cli.marketplace_folder(MARKETPLACE_NAME) == plugin_folder()
     ):
-        detail = f"{', '.join(plugins)} is enabled in version {plugin_version}, but this program is version {__version__}"
+        detail = (
+            f"{', '.join(plugins)} is enabled in version {plugin_version}, but this program is "
+            f"version {__version__}"
+        )
         return note_finding(detail, "Run: resume-hooks install", "version")
     return ok_finding(f"{', '.join(plugins)} is enabled")
 
@@ -310,7 +313,10 @@ def _check_transcripts(cwd: str) -> Finding:
         else:
             others_text = ""
         remedy = f"Check its permissions and its owner: ls -ld {shlex.quote(unlistable[0])}"
-        detail = f"{unlistable[0]}{others_text} can't be listed; the other folders have {format_count(total, 'session')}"
+        detail = (
+            f"{unlistable[0]}{others_text} can't be listed; the other folders have "
+            f"{format_count(total, 'session')}"
+        )
         return problem_finding(detail, remedy, "hidden")
     if not total:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."

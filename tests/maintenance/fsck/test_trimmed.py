@@ -51,7 +51,7 @@ LONG_THINKING = {
 
 
 def errors_and_warnings(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
-    """Return the records that have errors or warnings: their numbers, by the code of the error or warning."""
+    """Return for each code of an error or a warning the numbers of the records that have it."""
     groups = examine_session(session_file(path), home.where).groups
     return {
         g.kind.code: [f.record_number for f in g.defects]

@@ -118,9 +118,9 @@ class PaneEvent(NamedTuple):
 
     ``marked_id`` is the marked session, or ``""`` if no session is marked yet.
     ``record_reference`` names the session's record with the hit, and ``hit_text`` is the record's
-    text from the hit on.
-    ``page_number`` is the page to show; the page with the hit is 0. ``side_columns`` is the width
-    of the field and the text next to the list, or 0 if these are above and below the list.
+    text from the hit on. ``page_number`` is the page to show; the page with the hit is 0.
+    ``side_columns`` is the width of the field and the text next to the list, or 0 if these are
+    above and below the list.
     """
 
     typed_text: str
