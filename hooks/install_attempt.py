@@ -36,7 +36,7 @@ def is_installation_due(
     matter, and packages that can't be loaded are replaced.
     """
     if install_venv.is_venv_ready(data_folder, lock_files) and not (
-        is_requested and install_venv.is_damaged(data_folder / "venv")
+        is_requested and install_venv.is_venv_damaged(data_folder / "venv")
     ):
         return False
     try:

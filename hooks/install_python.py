@@ -24,7 +24,7 @@ class MissingPythonError(Exception):
     """PATH has neither uv nor a Python >= 3.11 that can create a venv."""
 
 
-def python_with_venv(name: str) -> str:
+def find_python_with_venv(name: str) -> str:
     """Return the path of the Python with this name, or "" if it can't create the engine's venv.
 
     The Python may be too old, or may not start at all: a pyenv shim may start no Python, or a
@@ -48,7 +48,7 @@ def find_venv_maker() -> str:
     Raise MissingPythonError if there is neither.
     """
     for name in (sys.executable, *PYTHON_NAMES):
-        if python := python_with_venv(name):
+        if python := find_python_with_venv(name):
             return python
     if programs.find_program("uv", os.environ):
         return "uv"

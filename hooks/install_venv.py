@@ -17,7 +17,7 @@ from venv_commands import (
     create_venv,
     create_venv_with_borrowed_packages,
     install_locked_packages,
-    is_damaged,
+    is_venv_damaged,
     venv_python,
 )
 
@@ -26,7 +26,7 @@ __all__ = [
     "MissingPythonError",
     "build_venv",
     "digest_lock_files",
-    "is_damaged",
+    "is_venv_damaged",
     "is_venv_ready",
     "list_needed_lock_files",
 ]
@@ -115,7 +115,7 @@ def lacks_only_database_driver(data_folder: Path) -> bool:
     return (
         is_venv_ready(data_folder, [ENGINE_LOCK_FILE])
         and not find_lending_python(venv)
-        and not is_damaged(venv)
+        and not is_venv_damaged(venv)
     )
 
 

@@ -149,7 +149,7 @@ def create_venv_with_borrowed_packages(venv: Path, tool_python: str) -> None:
     run_step("the import check", str(venv_python(venv)), "-I", "-c", IMPORT_CHECK_CODE)
 
 
-def is_damaged(venv: Path) -> bool:
+def is_venv_damaged(venv: Path) -> bool:
     """Return whether a venv fails to load its packages. The check takes as long as loading them."""
     command = [str(venv_python(venv)), "-I", "-c", IMPORT_CHECK_CODE]
     try:

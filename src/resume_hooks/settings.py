@@ -412,10 +412,10 @@ def _plugin_options(where: Where) -> dict[str, object]:
     but other processes get them only from here.
     """
     document = read_json_object(os.path.join(where.config, "settings.json"))
-    plugins, enabled_plugins = document.get("pluginConfigs"), document.get("enabledPlugins")
-    if isinstance(enabled_plugins, dict):
+    plugins, read_enabled_plugins = document.get("pluginConfigs"), document.get("enabledPlugins")
+    if isinstance(read_enabled_plugins, dict):
         disabled_plugins = set()
-        for name, is_enabled in enabled_plugins.items():
+        for name, is_enabled in read_enabled_plugins.items():
             if is_enabled is False:
                 disabled_plugins.add(name)
     else:

@@ -22,7 +22,7 @@ from tests.e2e.plugin import (
 from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV, engine_environment
 from tests.e2e.test_trim_corpus import block_values
 from tests.maintenance.fsck.cases import CASES, VALID_CONTENT
-from tests.maintenance.fsck.test_in_client import request_outline
+from tests.maintenance.fsck.test_in_client import outline_request
 from tests.needs import corpus, one_in
 
 UNSIGNED_THINKING_ERROR = "messages.{}.content.{}: Invalid `signature` in `thinking` block"
@@ -39,7 +39,7 @@ ERRORS_BY_CASE = {
     "thinking-unsigned": CHANGED_THINKING_ERROR,
     "tool-call-unanswered": UNPAIRED_CALL_ERROR.format(1, "toolu_1"),
 }
-CASES_BY_CODE = {case.code: case for case in CASES}
+CASES_BY_CODE = {case.defect_code: case for case in CASES}
 UNSIGNED_SESSION = CASES_BY_CODE["thinking-unsigned"].content
 OVERLOADED_ERROR = "Overloaded"
 REPAIR_QUESTION = "2. Open the repaired copy"
@@ -132,7 +132,7 @@ def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str)
     (request,) = modern_tui.api.main_requests()
     assert error_of_invalid_request(request) == ""
     said = [message for message in request["messages"] if message["role"] != "system"]
-    assert " ".join(filter(None, request_outline(said))).startswith(
+    assert " ".join(filter(None, outline_request(said))).startswith(
         CASES_BY_CODE[code].repaired_outline
     )
     assert "hello ALPHA" in text_of_request(request)

@@ -88,9 +88,9 @@ COMMANDS_WITHOUT_REPLY = {
 
 
 @pytest.fixture(scope="module")
-def spaced_plugin(tmp_path_factory: pytest.TempPathFactory) -> PluginCopy:
+def plugin_in_spaced_folder(tmp_path_factory: pytest.TempPathFactory) -> PluginCopy:
     """Return a plugin in a folder whose name contains a space."""
-    return copy_plugin_to(tmp_path_factory.mktemp("spaced_plugin"), "plug in")
+    return copy_plugin_to(tmp_path_factory.mktemp("plugin_in_spaced_folder"), "plug in")
 
 
 def copy_plugin_to(folder: Path, name: str) -> PluginCopy:
@@ -147,7 +147,7 @@ def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_the_hook_replies_only_to_one_call_of_a_reading_verb(
-    spaced_plugin: PluginCopy, shell: list[str]
+    plugin_in_spaced_folder: PluginCopy, shell: list[str]
 ) -> None:
     """The hook does not reply unless the command is a single call of a verb that only reads.
 
@@ -155,25 +155,27 @@ def test_the_hook_replies_only_to_one_call_of_a_reading_verb(
     """
     for why, command in COMMANDS_WITHOUT_REPLY.items():
         assert not is_call_allowed(
-            spaced_plugin, bash_event(insert_launcher_path(spaced_plugin, command)), *shell
+            plugin_in_spaced_folder,
+            bash_event(insert_launcher_path(plugin_in_spaced_folder, command)),
+            *shell,
         ), why
 
 
-def test_only_a_plain_bash_call_is_allowed(spaced_plugin: PluginCopy) -> None:
+def test_only_a_plain_bash_call_is_allowed(plugin_in_spaced_folder: PluginCopy) -> None:
     """The hook allows only a plain Bash call of the launcher.
 
     It does not reply to calls of other tools, calls outside the sandbox, very long calls, or events
     with a second command. It does not reply in the plugin's own headless run either.
     """
-    command = insert_launcher_path(spaced_plugin, READING_COMMANDS[0])
-    assert is_call_allowed(spaced_plugin, bash_event(command))
+    command = insert_launcher_path(plugin_in_spaced_folder, READING_COMMANDS[0])
+    assert is_call_allowed(plugin_in_spaced_folder, bash_event(command))
     assert is_call_allowed(
-        spaced_plugin,
+        plugin_in_spaced_folder,
         bash_event("", tool_input={"description": "command", "command": command, "timeout": 9}),
     )
-    assert not is_call_allowed(spaced_plugin, bash_event(command, tool_name="Monitor"))
+    assert not is_call_allowed(plugin_in_spaced_folder, bash_event(command, tool_name="Monitor"))
     assert not is_call_allowed(
-        spaced_plugin,
+        plugin_in_spaced_folder,
         bash_event("", tool_input={"command": command, "dangerouslyDisableSandbox": True}),
     )
     for decoy in (
@@ -181,26 +183,33 @@ def test_only_a_plain_bash_call_is_allowed(spaced_plugin: PluginCopy) -> None:
         {"description": '"dangerouslyDisableSandbox":false'},
     ):
         unsafe = {"command": command, "dangerouslyDisableSandbox": True}
-        assert not is_call_allowed(spaced_plugin, bash_event("", tool_input=unsafe | decoy))
-        assert not is_call_allowed(spaced_plugin, bash_event("", tool_input=decoy | unsafe))
+        assert not is_call_allowed(
+            plugin_in_spaced_folder, bash_event("", tool_input=unsafe | decoy)
+        )
+        assert not is_call_allowed(
+            plugin_in_spaced_folder, bash_event("", tool_input=decoy | unsafe)
+        )
     assert is_call_allowed(
-        spaced_plugin,
+        plugin_in_spaced_folder,
         bash_event("", tool_input={"command": command, "dangerouslyDisableSandbox": False}),
     )
-    assert not is_call_allowed(spaced_plugin, bash_event(command, extra={"command": "rm -r x"}))
     assert not is_call_allowed(
-        spaced_plugin, bash_event("ls", tool_input={"file_path": f'","command":"{command}'})
+        plugin_in_spaced_folder, bash_event(command, extra={"command": "rm -r x"})
     )
-    assert not is_call_allowed(spaced_plugin, bash_event(f"{command} {'x' * 10_000}"))
-    assert not is_call_allowed(spaced_plugin, bash_event(command), RESUME_HOOKS_CHILD="1")
+    assert not is_call_allowed(
+        plugin_in_spaced_folder,
+        bash_event("ls", tool_input={"file_path": f'","command":"{command}'}),
+    )
+    assert not is_call_allowed(plugin_in_spaced_folder, bash_event(f"{command} {'x' * 10_000}"))
+    assert not is_call_allowed(plugin_in_spaced_folder, bash_event(command), RESUME_HOOKS_CHILD="1")
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"{}", b"\xff\x00", b'{"tool_name":"Bash","tool_input":{"command":"'], ids=repr
 )
-def test_invalid_events_get_no_reply(spaced_plugin: PluginCopy, body: bytes) -> None:
+def test_invalid_events_get_no_reply(plugin_in_spaced_folder: PluginCopy, body: bytes) -> None:
     """If the event is invalid, the hook exits with 0 and prints nothing."""
-    assert not is_call_allowed(spaced_plugin, body)
+    assert not is_call_allowed(plugin_in_spaced_folder, body)
 
 
 @pytest.mark.parametrize(
@@ -228,27 +237,33 @@ def test_a_plugin_folder_may_have_special_characters(
                                          (spelling == quoted or "'" not in name)), spelling  # fmt: skip
 
 
-def test_a_plugin_folder_may_end_with_a_slash(spaced_plugin: PluginCopy) -> None:
+def test_a_plugin_folder_may_end_with_a_slash(plugin_in_spaced_folder: PluginCopy) -> None:
     """There may be one or two slashes between the plugin's folder and the rest of the launcher's path.
 
     Client 2.1.112 adds a slash to the end of an installed plugin's folder.
     """
-    root = f"{spaced_plugin.root}/"
+    root = f"{plugin_in_spaced_folder.root}/"
     for slashes in ("/", "//"):
-        command = f'"{spaced_plugin.root}{slashes}hooks/engine" search x'
-        assert is_call_allowed(spaced_plugin, bash_event(command), CLAUDE_PLUGIN_ROOT=root)
+        command = f'"{plugin_in_spaced_folder.root}{slashes}hooks/engine" search x'
+        assert is_call_allowed(
+            plugin_in_spaced_folder, bash_event(command), CLAUDE_PLUGIN_ROOT=root
+        )
     assert not is_call_allowed(
-        spaced_plugin,
-        bash_event(f'"{spaced_plugin.root}///hooks/engine" search x'),
+        plugin_in_spaced_folder,
+        bash_event(f'"{plugin_in_spaced_folder.root}///hooks/engine" search x'),
         CLAUDE_PLUGIN_ROOT=root,
     )
 
 
-def test_without_the_plugin_folder_no_command_is_allowed(spaced_plugin: PluginCopy) -> None:
+def test_without_the_plugin_folder_no_command_is_allowed(
+    plugin_in_spaced_folder: PluginCopy,
+) -> None:
     """If the variable for the plugin's folder is empty or a relative path, no command is allowed."""
     for root in ("", "plugin"):
         assert not is_call_allowed(
-            spaced_plugin, bash_event(f'"{root}/hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root
+            plugin_in_spaced_folder,
+            bash_event(f'"{root}/hooks/engine" search x'),
+            CLAUDE_PLUGIN_ROOT=root,
         )
 
 
@@ -274,22 +289,24 @@ def arguments_of_launcher(plugin: PluginCopy, command: str, shell: str, folder: 
 @example("\"'\" '\"' =a")
 @example('"\\\\" "')
 def test_an_allowed_command_runs_only_the_launcher(
-    spaced_plugin: PluginCopy, tmp_path: Path, words: str
+    plugin_in_spaced_folder: PluginCopy, tmp_path: Path, words: str
 ) -> None:
     """An allowed command with random words runs the launcher once, with exactly these words."""
-    command = insert_launcher_path(spaced_plugin, f'"ENGINE" search {words}')
-    if not is_call_allowed(spaced_plugin, bash_event(command)):
+    command = insert_launcher_path(plugin_in_spaced_folder, f'"ENGINE" search {words}')
+    if not is_call_allowed(plugin_in_spaced_folder, bash_event(command)):
         return
     expected = ["engine", *shlex.split(command)[1:]]
     empty = tmp_path / "empty"
     empty.mkdir(exist_ok=True)
     for shell in ("/bin/sh", "/bin/bash"):
-        assert arguments_of_launcher(spaced_plugin, command, shell, empty) == expected, command
+        assert arguments_of_launcher(plugin_in_spaced_folder, command, shell, empty) == expected, (
+            command
+        )
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_the_command_resume_hooks_runs_the_launcher(
-    spaced_plugin: PluginCopy, shell: list[str]
+    plugin_in_spaced_folder: PluginCopy, shell: list[str]
 ) -> None:
     """If a command begins with ``resume-hooks``, the hook replaces this name with the launcher's path.
 
@@ -301,20 +318,20 @@ def test_the_command_resume_hooks_runs_the_launcher(
         if not command.startswith('"ENGINE"'):
             continue
         named = bash_event(command.replace('"ENGINE"', "resume-hooks"))
-        runs = {"updatedInput": {"command": insert_launcher_path(spaced_plugin, command)}}
+        runs = {"updatedInput": {"command": insert_launcher_path(plugin_in_spaced_folder, command)}}
         allow = ALLOW_REPLY["hookSpecificOutput"] | runs
-        assert hook_reply(spaced_plugin, named, *shell, **inherited) == {
+        assert hook_reply(plugin_in_spaced_folder, named, *shell, **inherited) == {
             "hookSpecificOutput": allow
         }, command
         assert is_call_allowed(
-            spaced_plugin,
-            bash_event(insert_launcher_path(spaced_plugin, command)),
+            plugin_in_spaced_folder,
+            bash_event(insert_launcher_path(plugin_in_spaced_folder, command)),
             *shell,
             **inherited,
         )
     for why, command in COMMANDS_WITHOUT_REPLY.items():
         assert not is_call_allowed(
-            spaced_plugin, bash_event(command.replace('"ENGINE"', "resume-hooks")), *shell
+            plugin_in_spaced_folder, bash_event(command.replace('"ENGINE"', "resume-hooks")), *shell
         ), why
 
 
@@ -325,15 +342,21 @@ WORD_STRATEGY = st.text(
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(WORD_STRATEGY, max_size=4))
-def test_any_quoted_words_are_allowed(spaced_plugin: PluginCopy, words: list[str]) -> None:
+def test_any_quoted_words_are_allowed(
+    plugin_in_spaced_folder: PluginCopy, words: list[str]
+) -> None:
     """Inside quotes, all words are allowed if they contain no backslashes or line breaks."""
     assert is_call_allowed(
-        spaced_plugin,
-        bash_event(insert_launcher_path(spaced_plugin, f'"ENGINE" search {shlex.join(words)}')),
+        plugin_in_spaced_folder,
+        bash_event(
+            insert_launcher_path(plugin_in_spaced_folder, f'"ENGINE" search {shlex.join(words)}')
+        ),
     )
 
 
-def test_the_allow_hook_costs_one_shell_and_one_child_process(spaced_plugin: PluginCopy) -> None:
+def test_the_allow_hook_costs_one_shell_and_one_child_process(
+    plugin_in_spaced_folder: PluginCopy,
+) -> None:
     """For a command that contains ``hooks``, the hook runs one shell and one ``cat``.
 
     For other commands, the client does not call the hook at all.
@@ -344,8 +367,8 @@ def test_the_allow_hook_costs_one_shell_and_one_child_process(spaced_plugin: Plu
     assert group["matcher"] == "Bash"
     assert [hook["if"] for hook in group["hooks"]] == ["Bash(*hooks*)"]
     said, *cost = trace_hook(
-        spaced_plugin,
+        plugin_in_spaced_folder,
         "PreToolUse",
-        bash_event(insert_launcher_path(spaced_plugin, READING_COMMANDS[0])),
+        bash_event(insert_launcher_path(plugin_in_spaced_folder, READING_COMMANDS[0])),
     )
     assert (json.loads(said), cost) == (ALLOW_REPLY, [["sh", "cat"], 2])

@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
 
 
 @pytest.fixture
-def loaded_plugin(plugin: PluginCopy) -> PluginCopy:
+def loadable_plugin(plugin: PluginCopy) -> PluginCopy:
     """Return a copy of the plugin that a client can load. Its engine blocks every prompt."""
     (plugin.root / ".claude-plugin").mkdir()
     (plugin.root / ".claude-plugin" / "plugin.json").write_text('{"name": "resume-hooks"}')
@@ -70,7 +70,7 @@ def programs_started_by(trace: str, script: str) -> list[str]:
 
 
 def test_an_ordinary_prompt_costs_two_processes(
-    loaded_plugin: PluginCopy, home: ClientHome, tmp_path: Path
+    loadable_plugin: PluginCopy, home: ClientHome, tmp_path: Path
 ) -> None:
     """If a prompt has no trigger, it is sent to the API unchanged, and the hook runs one sh and one cat."""
     require_for_test(
@@ -80,9 +80,9 @@ def test_an_ordinary_prompt_costs_two_processes(
     strace = ("strace", "-f", "-qq", "-s", "300", "-e", "trace=process", "-o", str(trace))
     prompt = 'fix "prompt":">resume" > please'
     traced = replace(client, command=(*strace, *client.command))
-    env = {"RESUME_HOOKS_PYTHON": loaded_plugin.env["RESUME_HOOKS_PYTHON"]}
+    env = {"RESUME_HOOKS_PYTHON": loadable_plugin.env["RESUME_HOOKS_PYTHON"]}
     with MockApi() as api:
-        run_print(traced, home, api, prompt, plugin_dir=loaded_plugin.root, extra_env=env)
+        run_print(traced, home, api, prompt, plugin_dir=loadable_plugin.root, extra_env=env)
         assert json.dumps(prompt)[1:-1] in json.dumps(api.main_requests()).replace("\\\\", "\\")
     assert programs_started_by(trace.read_text(errors="replace"), "hooks/guard") == ["sh", "cat"]
 
@@ -97,22 +97,27 @@ def test_an_ordinary_prompt_costs_two_processes(
     ],
 )
 def test_an_installation_continues_after_the_client_has_ended(
-    loaded_plugin: PluginCopy, home: ClientHome, version: str
+    loadable_plugin: PluginCopy, home: ClientHome, version: str
 ) -> None:
     """If a session's start began an installation, it continues after ``claude -p`` has ended.
 
     A trigger is answered without a request to the API.
     """
-    env = {"RESUME_HOOKS_PYTHON": loaded_plugin.env["RESUME_HOOKS_PYTHON"]}
-    (loaded_plugin.root / "hooks" / "install.py").write_text(SLOW_INSTALLER_SOURCE)
+    env = {"RESUME_HOOKS_PYTHON": loadable_plugin.env["RESUME_HOOKS_PYTHON"]}
+    (loadable_plugin.root / "hooks" / "install.py").write_text(SLOW_INSTALLER_SOURCE)
     with MockApi() as api:
         run_print(
-            find_client(version), home, api, ">resume", plugin_dir=loaded_plugin.root, extra_env=env
+            find_client(version),
+            home,
+            api,
+            ">resume",
+            plugin_dir=loadable_plugin.root,
+            extra_env=env,
         )
         assert not api.main_requests()
-        run_print(find_client(version), home, api, "hello", plugin_dir=loaded_plugin.root)
+        run_print(find_client(version), home, api, "hello", plugin_dir=loadable_plugin.root)
         assert len(api.main_requests()) == 1
     installed = home.config / "plugins" / "data" / "resume-hooks-inline" / "installed"
     assert not installed.exists()
-    end_installer(loaded_plugin)
+    end_installer(loadable_plugin)
     assert wait_for_file(installed)

@@ -300,7 +300,7 @@ def install_engine(plugin: Path) -> None:
 
 
 @pytest.fixture(params=["uv", "real uv", "python3.9", "both", "neither", "engine"])
-def extra_programs(request: pytest.FixtureRequest) -> str:
+def extra_program_set(request: pytest.FixtureRequest) -> str:
     """Return the name of a set of additional programs, for example "both" for uv and Python."""
     found: str = request.param
     if found == "real uv":
@@ -309,13 +309,13 @@ def extra_programs(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def machine(extra_programs: str, tmp_path: Path) -> Machine:
+def machine(extra_program_set: str, tmp_path: Path) -> Machine:
     """Return a machine with these programs. The session's folder on it is in the hostile repository."""
-    return make_machine(extra_programs, tmp_path, GIT_SETTINGS_BY_FORM["all"])
+    return make_machine(extra_program_set, tmp_path, GIT_SETTINGS_BY_FORM["all"])
 
 
-def make_machine(extra_programs: str, tmp_path: Path, git_settings: str) -> Machine:
-    """Create a machine with ``extra_programs``, a plugin, a session and the hostile repository."""
+def make_machine(extra_program_set: str, tmp_path: Path, git_settings: str) -> Machine:
+    """Create a machine with this set of extra programs, a plugin, a session and the hostile repository."""
     trap_log, root, tools = tmp_path / "marks", tmp_path / "work" / "repo", tmp_path / "tools"
     plugin = tmp_path / "plugin"
     for name in ("hooks", "src", "requirements.lock", "requirements-team.lock"):
@@ -328,13 +328,13 @@ def make_machine(extra_programs: str, tmp_path: Path, git_settings: str) -> Mach
     for name in SHELL_PROGRAMS:
         require_for_test(name, shutil.which(name), "install it")
         (tools / name).symlink_to(str(shutil.which(name)))
-    if extra_programs == "real uv":
+    if extra_program_set == "real uv":
         (tools / "uv").symlink_to(str(shutil.which("uv")))
-    if extra_programs in {"uv", "both"}:
+    if extra_program_set in {"uv", "both"}:
         write_script(tools / "uv", FAKE_UV_SCRIPT.replace("MARKS", str(trap_log)))
-    if extra_programs in {"python3.9", "both"}:
+    if extra_program_set in {"python3.9", "both"}:
         write_script(tools / "python3", f'exec "{python39_path()}" "$@"')
-    if extra_programs == "engine":
+    if extra_program_set == "engine":
         install_engine(plugin)
     (root / "pkg").mkdir(parents=True)
     write_hostile_repository(root, trap_log, git_settings)

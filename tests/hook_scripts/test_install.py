@@ -46,7 +46,7 @@ def install_locked_packages(venv, python, lock, check):
     assert check == "import psycopg"
     with open(os.environ["COUNT"], "a") as count: count.write("+")
     if "NO_DRIVER" in os.environ: raise BuildError(os.environ["NO_DRIVER"])
-def is_damaged(venv): return "DAMAGED" in os.environ
+def is_venv_damaged(venv): return "DAMAGED" in os.environ
 """
 
 

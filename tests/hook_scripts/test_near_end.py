@@ -19,7 +19,7 @@ PROJECT_NAME = "-home-user-proj"
 START_SESSION_ID = "5e12a303-0000-4000-8000-000000000001"
 
 
-def start_event(
+def make_start_event(
     plugin: PluginCopy, source: str = "startup", project: str = PROJECT_NAME, **fields: str
 ) -> bytes:
     """Return the event of a session's start in the client's form."""
@@ -64,7 +64,7 @@ def write_stamp(
 def start_calls_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
     """Check whether a session's start calls the engine because a check is due."""
     plugin.delete_engine_calls()
-    done = plugin.run_hook("SessionStart", start_event(plugin, source), **env)
+    done = plugin.run_hook("SessionStart", make_start_event(plugin, source), **env)
     assert (done.returncode, done.stderr) == (0, b"")
     return bool(plugin.engine_calls)
 
@@ -161,7 +161,7 @@ def test_without_a_home_no_check_runs(plugin: PluginCopy) -> None:
 def test_an_invalid_project_folder_is_never_read(plugin: PluginCopy, project: str) -> None:
     """If the project's name in the event is invalid, the hook ignores it and does not call the engine."""
     plugin.delete_engine_calls()
-    plugin.run_hook("SessionStart", start_event(plugin, project=project))
+    plugin.run_hook("SessionStart", make_start_event(plugin, project=project))
     assert plugin.engine_calls == b""
 
 
@@ -192,7 +192,9 @@ def test_an_unusable_state_folder_prevents_checks(plugin: PluginCopy) -> None:
 def test_no_check_runs_in_the_plugins_headless_run(plugin: PluginCopy) -> None:
     """If a verb starts a headless run to ask the model, no check runs in it."""
     assert not start_calls_engine(plugin, RESUME_HOOKS_CHILD="1")
-    assert plugin.run_background_hook(start_event(plugin), RESUME_HOOKS_CHILD="1").stdout == b""
+    assert (
+        plugin.run_background_hook(make_start_event(plugin), RESUME_HOOKS_CHILD="1").stdout == b""
+    )
     assert plugin.engine_calls == b""
 
 
@@ -207,7 +209,7 @@ def skip_wait_for_first_hook(plugin: PluginCopy, tmp_path: Path) -> None:
 def background_hook_calls_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
     """Check whether the background hook calls the engine."""
     plugin.delete_engine_calls()
-    done = plugin.run_background_hook(start_event(plugin, source), **env)
+    done = plugin.run_background_hook(make_start_event(plugin, source), **env)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     return plugin.engine_calls.startswith(b"later ")
 
@@ -278,8 +280,8 @@ def engine_calls_of_headless_start(
     plugin.delete_engine_calls()
     env = {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}
     for done in (
-        plugin.run_background_hook(start_event(plugin), **env),
-        plugin.run_hook("SessionStart", start_event(plugin), **env),
+        plugin.run_background_hook(make_start_event(plugin), **env),
+        plugin.run_hook("SessionStart", make_start_event(plugin), **env),
     ):
         assert (done.returncode, done.stderr) == (0, b"")
     until = time.monotonic() + max_wait_seconds

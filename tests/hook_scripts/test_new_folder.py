@@ -17,8 +17,8 @@ from tests.hook_scripts.test_guard_cost import trace_hook
 from tests.hook_scripts.test_near_end import (
     PROJECT_NAME,
     START_SESSION_ID,
+    make_start_event,
     stamps_folder,
-    start_event,
     write_stamp,
 )
 
@@ -52,7 +52,7 @@ def engine_arguments_at_start(
     new.chmod(0o755)
     new.replace(python)
     told = {"CLAUDE_PROJECT_DIR": str(folder), "RESUME_HOOKS_PYTHON": str(python)}
-    done = plugin.run_hook("SessionStart", start_event(plugin, source), **told, **env)
+    done = plugin.run_hook("SessionStart", make_start_event(plugin, source), **told, **env)
     assert (done.returncode, done.stderr) == (0, b"")
     return log.read_text().split() if log.exists() else []
 
@@ -133,7 +133,7 @@ def test_a_start_in_a_known_folder_costs_three_processes(
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     engine_arguments_at_start(plugin, repository)
     _, found, processes = trace_hook(
-        plugin, "SessionStart", start_event(plugin), CLAUDE_PROJECT_DIR=str(repository)
+        plugin, "SessionStart", make_start_event(plugin), CLAUDE_PROJECT_DIR=str(repository)
     )
     assert (sorted(found), processes) == (["cat", "date", "sh"], 3)
 
@@ -147,7 +147,9 @@ def test_the_module_asks_the_engine_about_a_new_folder_once(
     """
     write_stamp(plugin, f"due-{PROJECT_NAME}.json")
 
-    def run_offered_script(transcript: str, entrypoint: str = "cli", **env: str) -> str:
+    def run_script_that_offers_the_folder(
+        transcript: str, entrypoint: str = "cli", **env: str
+    ) -> str:
         done = subprocess.run(
             ["sh", str(plugin.root / "hooks" / "offered"), "--module", transcript],
             input="{}", capture_output=True, encoding="utf-8", check=False, timeout=60,
@@ -157,30 +159,36 @@ def test_the_module_asks_the_engine_about_a_new_folder_once(
         return done.stdout
 
     for hostile in ("", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/$(touch x)/x.jsonl"):
-        assert run_offered_script(hostile) == "{}\n"
-    assert run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
+        assert run_script_that_offers_the_folder(hostile) == "{}\n"
     assert (
-        run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl") == '{"look":true,"offer":false}\n'
+        run_script_that_offers_the_folder(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
     )
-    assert run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
+    assert (
+        run_script_that_offers_the_folder(f"/projects/{PROJECT_NAME}/x.jsonl")
+        == '{"look":true,"offer":false}\n'
+    )
+    assert run_script_that_offers_the_folder(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
     assert engine_arguments_at_start(plugin, repository) == []
     assert not os.path.lexists(tmp_path / "x")
     can_ask = stamps_folder(plugin) / "can-ask"
     os.utime(can_ask, (1, 1))
-    assert run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
     assert (
-        run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl") == '{"look":true,"offer":false}\n'
+        run_script_that_offers_the_folder(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
+    )
+    assert (
+        run_script_that_offers_the_folder(f"/projects/{PROJECT_NAME}/x.jsonl")
+        == '{"look":true,"offer":false}\n'
     ), "a start looked since"
-    assert run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
+    assert run_script_that_offers_the_folder(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
     os.utime(can_ask, (1, 1))
     tool = {"RESUME_HOOKS_HANDOFF_TOOL": "on"}
     assert (
-        run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl", **tool)
+        run_script_that_offers_the_folder(f"/projects/{PROJECT_NAME}/x.jsonl", **tool)
         == '{"look":true,"offer":true}\n'
     ), "then the engine itself"
     os.utime(can_ask, (1, 1))
     (stamps_folder(plugin).parent / "vault-told").touch()
-    assert run_offered_script(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
+    assert run_script_that_offers_the_folder(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
 
 
 def test_the_note_of_a_linked_worktree_names_its_repository(

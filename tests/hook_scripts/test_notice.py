@@ -63,7 +63,7 @@ def write_note(plugin: PluginCopy, token_count: object) -> Path:
     return note
 
 
-def stop_event(path: object, **fields: object) -> bytes:
+def make_stop_event(path: object, **fields: object) -> bytes:
     """Return the event for the end of a turn, with its keys in the client's order."""
     first = {
         "session_id": SESSION,
@@ -97,7 +97,7 @@ def test_python_is_called_if_the_token_count_reaches_the_number_in_the_note(
     The token count is the sum of the answer's four counts. If there is no note, the number is
     60,000.
     """
-    body = stop_event(
+    body = make_stop_event(
         write_transcript(
             plugin, [*conversation(2), answer_with_usage({**INPUT_USAGE, "output_tokens": 100})]
         )
@@ -181,7 +181,7 @@ def test_the_tokens_of_the_last_answer_are_compared(plugin: PluginCopy, name: st
     """
     records = RECORDS_BY_CASE[name]
     rows = [answer_with_usage(records)] if isinstance(records, dict) else records
-    body = stop_event(write_transcript(plugin, [*conversation(1), *rows]))
+    body = make_stop_event(write_transcript(plugin, [*conversation(1), *rows]))
     write_note(plugin, 100_000)
     assert stop_hook_calls_python(plugin, body)
     write_note(plugin, 100_001)
@@ -190,7 +190,7 @@ def test_the_tokens_of_the_last_answer_are_compared(plugin: PluginCopy, name: st
 
 def test_an_answer_followed_by_a_megabyte_is_not_counted(plugin: PluginCopy) -> None:
     """If a megabyte of output follows the last answer, the script does not call Python after this turn."""
-    body = stop_event(
+    body = make_stop_event(
         write_transcript(
             plugin,
             [
@@ -206,9 +206,9 @@ def test_the_transcript_is_found_by_the_session_id(plugin: PluginCopy, tmp_path:
     """If the path in the event is escaped or missing, the script finds the transcript by the session's id."""
     write_transcript(plugin, [answer_with_usage(INPUT_USAGE)], folder="-somewhere-else")
     for path in ('/a "quoted" place/x.jsonl', str(tmp_path / "gone.jsonl"), str(tmp_path)):
-        assert stop_hook_calls_python(plugin, stop_event(path))
+        assert stop_hook_calls_python(plugin, make_stop_event(path))
     shutil.rmtree(Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects")
-    assert not stop_hook_calls_python(plugin, stop_event(tmp_path / "gone.jsonl"))
+    assert not stop_hook_calls_python(plugin, make_stop_event(tmp_path / "gone.jsonl"))
 
 
 def test_newer_settings_start_python(plugin: PluginCopy) -> None:
@@ -216,7 +216,7 @@ def test_newer_settings_start_python(plugin: PluginCopy) -> None:
 
     The new settings may contain a lower limit than the note.
     """
-    body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
+    body = make_stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     note = write_note(plugin, 10**9)
     settings = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "settings.json"
     settings.write_text("{}")
@@ -228,7 +228,7 @@ def test_newer_settings_start_python(plugin: PluginCopy) -> None:
 
 def test_headless_runs_do_not_start_python(plugin: PluginCopy) -> None:
     """In headless runs, the script does not call Python, because no user could react to Python's message."""
-    body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
+    body = make_stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     assert not stop_hook_calls_python(plugin, body, RESUME_HOOKS_CHILD="1")
     for entry, reached in (("sdk-cli", False), ("sdk-py", False), ("cli", True), ("", True)):
         assert stop_hook_calls_python(plugin, body, CLAUDE_CODE_ENTRYPOINT=entry) is reached
@@ -262,7 +262,7 @@ def test_a_damaged_note_is_replaced(plugin: PluginCopy, note_content: str) -> No
 
     If the number in the note is larger than any context, Python is not called.
     """
-    body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
+    body = make_stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     write_note(plugin, 0).write_text(note_content)
     assert stop_hook_calls_python(plugin, body) is ("999" not in note_content)
 
@@ -272,7 +272,7 @@ def test_a_long_event_is_read_completely(plugin: PluginCopy) -> None:
 
     The event is long because it contains the last answer.
     """
-    body = stop_event(
+    body = make_stop_event(
         write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]),
         last_assistant_message="語" * 500_000,
     )
@@ -304,7 +304,7 @@ def test_the_end_of_a_turn_links_the_session(plugin: PluginCopy, shell: list[str
     not exist, no links are made.
     """
     path = write_transcript(plugin, conversation(1))
-    own, body = path.with_suffix(""), stop_event(path)
+    own, body = path.with_suffix(""), make_stop_event(path)
     assert not stop_hook_calls_python(plugin, body, *shell)
     assert not (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks").exists()
     links_folder(plugin)
@@ -336,7 +336,7 @@ def test_the_end_of_a_turn_links_a_hundred_files_at_most(plugin: PluginCopy) -> 
         output = path.with_suffix("") / "tool-results" / f"{number}.txt"
         output.parent.mkdir(parents=True, exist_ok=True)
         output.touch()
-    stop_hook_calls_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, make_stop_event(path))
     assert len(list_links(plugin)) == 101
 
 
@@ -347,14 +347,14 @@ def test_the_end_of_a_turn_restores_a_removed_link(plugin: PluginCopy) -> None:
     """
     path = write_transcript(plugin, conversation(1))
     links_folder(plugin)
-    stop_hook_calls_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, make_stop_event(path))
     link = links_folder(plugin) / "-work" / path.name
     link.unlink()
-    stop_hook_calls_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, make_stop_event(path))
     assert link.samefile(path)
     path.unlink()
     write_transcript(plugin, conversation(2))
-    stop_hook_calls_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, make_stop_event(path))
     assert not link.samefile(path)
 
 
@@ -370,20 +370,20 @@ def test_the_end_of_a_turn_links_no_other_file(plugin: PluginCopy, tmp_path: Pat
     (outside / f"{SESSION}.jsonl").write_text("x")
     (outside / "secret").write_text("x")
     for place in (outside, "/a/../-work/..", path.parent / ".." / "-wo*rk"):
-        stop_hook_calls_python(plugin, stop_event(f"{place}/{SESSION}.jsonl"))
+        stop_hook_calls_python(plugin, make_stop_event(f"{place}/{SESSION}.jsonl"))
     assert set(list_links(plugin)) <= {f"-work/{SESSION}.jsonl"}
     path.with_suffix("").mkdir()
     (path.with_suffix("") / "one").symlink_to(outside / "secret")
     (path.with_suffix("") / "all").symlink_to(outside)
-    stop_hook_calls_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, make_stop_event(path))
     assert set(list_links(plugin)) == {f"-work/{SESSION}.jsonl"}
     shutil.rmtree(links_folder(plugin))
     links_folder(plugin).rmdir()
     (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held").symlink_to(outside)
-    stop_hook_calls_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, make_stop_event(path))
     (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held").unlink()
     (links_folder(plugin) / "-work").symlink_to(outside)
-    stop_hook_calls_python(plugin, stop_event(path))
+    stop_hook_calls_python(plugin, make_stop_event(path))
     assert sorted(each.name for each in outside.iterdir()) == [f"{SESSION}.jsonl", "secret"]
     assert {each.stat().st_nlink for each in outside.iterdir()} == {1}
 
@@ -414,7 +414,7 @@ def test_killing_the_script_loses_no_file(
         inject = f"inject={system_call}:signal=SIGKILL:when={count}"
         plugin.run_hook(
             "Stop",
-            stop_event(path),
+            make_stop_event(path),
             "strace",
             "-f",
             "-qq",
@@ -443,7 +443,7 @@ def test_the_end_of_a_turn_costs_three_small_programs(plugin: PluginCopy, tmp_pa
         "strace", shutil.which("strace") is not None, "install the system package strace"
     )
     write_note(plugin, 160_000)
-    body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
+    body = make_stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     traced = tmp_path / "trace"
     strace = ["strace", "-f", "-qq", "-e", "trace=execve", "-o", str(traced), "/bin/sh"]
     for given, programs in ((body, ["awk", "cat", "sh", "tail"]), (b"{}", ["cat", "sh"])):

@@ -109,7 +109,7 @@ def added_texts(hooks: Sequence[RunningHook]) -> list[str]:
     return found
 
 
-def start_event(
+def make_start_event(
     source: str, started_id: str = NEW_ID, folder: Path | None = None
 ) -> dict[str, Any]:
     """Return the event of a session's start."""
@@ -166,7 +166,7 @@ def test_a_long_handoff_is_complete(
         running_hooks,
         [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
         hook_environment,
-        start_event("clear", NEW_ID, folder),
+        make_start_event("clear", NEW_ID, folder),
         shell,
     )
     given = added_texts(hooks)
@@ -193,7 +193,7 @@ def test_only_the_first_hook_prints_a_short_handoff(
             running_hooks,
             [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
             hook_environment,
-            start_event("clear", NEW_ID, folder),
+            make_start_event("clear", NEW_ID, folder),
         )
     )
     assert first.endswith("\n\ngo on")
@@ -206,7 +206,7 @@ def test_only_the_first_hook_prints_a_short_handoff(
                     running_hooks,
                     [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
                     hook_environment,
-                    start_event(source, NEW_ID, folder),
+                    make_start_event(source, NEW_ID, folder),
                 )
             )
             == [""] * 4
@@ -229,7 +229,9 @@ def test_no_parts_are_printed_if_no_handoff_follows_clear(
         write_pending_handoff(config_home)
     assert (
         added_texts(
-            start_hooks(running_hooks, OTHER_HOOK_COMMANDS, hook_environment, start_event(source))
+            start_hooks(
+                running_hooks, OTHER_HOOK_COMMANDS, hook_environment, make_start_event(source)
+            )
         )
         == [""] * 3
     )
@@ -249,7 +251,7 @@ def test_a_late_hook_prints_nothing(
             running_hooks,
             [FIRST_HOOK_COMMAND],
             hook_environment,
-            start_event("clear", NEW_ID, folder),
+            make_start_event("clear", NEW_ID, folder),
         )
     )
     (note,) = (config_home.config / "resume-hooks" / "pending").glob("parts-*")
@@ -260,7 +262,7 @@ def test_a_late_hook_prints_nothing(
                 running_hooks,
                 OTHER_HOOK_COMMANDS,
                 hook_environment,
-                start_event("clear", NEW_ID, folder),
+                make_start_event("clear", NEW_ID, folder),
             )
         )
         == [""] * 3
@@ -271,7 +273,7 @@ def test_a_late_hook_prints_nothing(
             running_hooks,
             [FIRST_HOOK_COMMAND],
             hook_environment,
-            start_event("clear", session_id(5)),
+            make_start_event("clear", session_id(5)),
         )
     )
     assert not note.exists()
@@ -288,13 +290,13 @@ def test_two_parallel_clients_get_their_own_handoffs(
         running_hooks,
         [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
         hook_environment,
-        start_event("clear", NEW_ID, folder),
+        make_start_event("clear", NEW_ID, folder),
     )
     other = start_hooks(
         running_hooks,
         [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
         {**hook_environment, "CLAUDE_PID": "4712"},
-        start_event("clear", session_id(13), folder),
+        make_start_event("clear", session_id(13), folder),
     )
     for hooks, opening in ((one, mine), (other, theirs)):
         (text,) = join_parts(added_texts(hooks))
@@ -314,7 +316,7 @@ def test_the_first_hook_prints_a_cut_text_if_no_other_hook_starts(
             running_hooks,
             [FIRST_HOOK_COMMAND],
             hook_environment,
-            start_event("clear", NEW_ID, folder),
+            make_start_event("clear", NEW_ID, folder),
         )
     )
     assert utf16_length(alone) < 10_000
@@ -329,7 +331,7 @@ def test_the_first_hook_prints_a_cut_text_if_no_other_hook_starts(
             running_hooks,
             [FIRST_HOOK_COMMAND, OTHER_HOOK_COMMANDS[0], OTHER_HOOK_COMMANDS[2]],
             hook_environment,
-            start_event("clear", session_id(4), folder),
+            make_start_event("clear", session_id(4), folder),
         )
     )
     assert last.endswith("\n(Part 2 could not be delivered.)")
@@ -345,7 +347,9 @@ def test_codex_gets_one_text_that_ends_with_the_next_step(
         "hooks"
     ][0]["command"]
     (given,) = added_texts(
-        start_hooks(running_hooks, [codex], hook_environment, start_event("clear", NEW_ID, folder))
+        start_hooks(
+            running_hooks, [codex], hook_environment, make_start_event("clear", NEW_ID, folder)
+        )
     )
     assert len(given) <= start_parts.MAX_UNITS_WITHOUT_PARTS
     assert given.endswith("Next step:\nfix it")
@@ -365,9 +369,11 @@ def test_the_hooks_for_parts_print_nothing_without_the_first_hook(
     engine.write_text(f"#!/bin/sh\ntouch '{tmp_path}/hangs'\nsleep 60\n")
     engine.chmod(0o755)
     hung = hook_environment | {"RESUME_HOOKS_PYTHON": str(engine)}
-    (first,) = start_hooks(running_hooks, [FIRST_HOOK_COMMAND], hung, start_event("compact"))
+    (first,) = start_hooks(running_hooks, [FIRST_HOOK_COMMAND], hung, make_start_event("compact"))
     others = (
-        start_hooks(running_hooks, OTHER_HOOK_COMMANDS, hook_environment, start_event("compact"))
+        start_hooks(
+            running_hooks, OTHER_HOOK_COMMANDS, hook_environment, make_start_event("compact")
+        )
         if other_hooks_start == "before"
         else []
     )
@@ -386,7 +392,7 @@ def test_the_hooks_for_parts_print_nothing_without_the_first_hook(
         for number in (1, 2):
             (pending / f"parts-{NEW_ID}-{number}").write_text('{"stale": "part"}\n')
         others = start_hooks(
-            running_hooks, OTHER_HOOK_COMMANDS, hook_environment, start_event("compact")
+            running_hooks, OTHER_HOOK_COMMANDS, hook_environment, make_start_event("compact")
         )
     assert added_texts(others) == [""] * 3
     assert claim.exists()
@@ -396,7 +402,7 @@ def test_the_hooks_for_parts_print_nothing_without_the_first_hook(
                 running_hooks,
                 [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
                 hook_environment,
-                start_event("compact"),
+                make_start_event("compact"),
             )
         )
         == [""] * 4
@@ -420,7 +426,7 @@ def test_a_damaged_claim_is_ignored(
     assert (
         added_texts(
             start_hooks(
-                running_hooks, OTHER_HOOK_COMMANDS, hook_environment, start_event("compact")
+                running_hooks, OTHER_HOOK_COMMANDS, hook_environment, make_start_event("compact")
             )
         )
         == [""] * 3
@@ -430,7 +436,7 @@ def test_a_damaged_claim_is_ignored(
             running_hooks,
             [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
             hook_environment,
-            start_event("clear", NEW_ID, folder),
+            make_start_event("clear", NEW_ID, folder),
         )
     )
     assert OPENING[-100:] in first
@@ -463,7 +469,7 @@ def test_state_behind_a_link_is_ignored(
             pending if link_place else elsewhere
         )
     hooks = start_hooks(
-        running_hooks, OTHER_HOOK_COMMANDS[:1], hook_environment, start_event("compact")
+        running_hooks, OTHER_HOOK_COMMANDS[:1], hook_environment, make_start_event("compact")
     )
     assert hooks[0].communicate(timeout=60)[0] == b""
 
@@ -482,7 +488,7 @@ def test_no_parts_are_printed_for_an_invalid_id(
                 running_hooks,
                 [FIRST_HOOK_COMMAND, *OTHER_HOOK_COMMANDS],
                 hook_environment,
-                start_event("compact", invalid_id),
+                make_start_event("compact", invalid_id),
             )
         )
         == [""] * 4

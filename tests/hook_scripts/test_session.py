@@ -57,9 +57,9 @@ def fake_installer(plugin: PluginCopy) -> Path:
     return done
 
 
-def wait_for_file(file: Path, seconds: float = 20) -> bool:
-    """Wait at most ``seconds`` for the file, and return whether it exists."""
-    end = time.monotonic() + seconds
+def wait_for_file(file: Path, max_seconds: float = 20) -> bool:
+    """Wait at most ``max_seconds`` seconds for the file, and return whether it exists."""
+    end = time.monotonic() + max_seconds
     while not file.exists() and time.monotonic() < end:
         time.sleep(0.05)
     return file.exists()

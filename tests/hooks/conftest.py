@@ -68,14 +68,14 @@ def type_prompt(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Typ
 
     def blocked_reason(
         typed_text: str,
-        session: str = SESSION,
+        session_id: str = SESSION,
         *,
         fields: Mapping[str, object] | None = None,
         **environ: str,
     ) -> str:
         event = {
             "hook_event_name": "UserPromptSubmit",
-            "session_id": session,
+            "session_id": session_id,
             "prompt": typed_text,
             "cwd": "/",
         }

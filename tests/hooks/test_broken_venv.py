@@ -40,21 +40,25 @@ def plugin_data(config_home: ConfigHome, tmp_path: Path) -> Iterator[Path]:
 
 
 def run_engine(
-    home: ConfigHome, data: Path, *words: str, stdin: object = None
+    home: ConfigHome, data_folder: Path, *arguments: str, stdin: object = None
 ) -> subprocess.CompletedProcess[str]:
     """Run ``hooks/engine``, the plugin's launcher, as the client does."""
-    env = {**home.environ, "PATH": "/usr/local/bin:/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(data)}
-    command = ["sh", str(REPO / "hooks" / "engine"), *words]
+    env = {
+        **home.environ,
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "CLAUDE_PLUGIN_DATA": str(data_folder),
+    }
+    command = ["sh", str(REPO / "hooks" / "engine"), *arguments]
     sent = json.dumps(stdin)
     return subprocess.run(
         command, input=sent, env=env, capture_output=True, check=False, text=True, timeout=60
     )
 
 
-def trigger_text(home: ConfigHome, data: Path, prompt: str) -> str:
+def trigger_text(home: ConfigHome, data_folder: Path, prompt: str) -> str:
     """Return the text that the hook shows for a prompt with a trigger."""
     done = run_engine(
-        home, data, "--hook", "prompt", stdin={"prompt": prompt, "session_id": SESSION}
+        home, data_folder, "--hook", "prompt", stdin={"prompt": prompt, "session_id": SESSION}
     )
     assert (done.returncode, done.stderr) == (0, "")
     return str(json.loads(done.stdout)["reason"])

@@ -20,9 +20,9 @@ from tests.builders import SESSION, ConfigHome, session_id
 OTHER_ID = session_id(2)
 
 
-def question_path(home: ConfigHome, session: str = SESSION) -> Path:
+def question_path(home: ConfigHome, session_id: str = SESSION) -> Path:
     """Return the path of the file of a session's question."""
-    return home.config / "resume-hooks" / "pending" / f"trim-{session}.json"
+    return home.config / "resume-hooks" / "pending" / f"trim-{session_id}.json"
 
 
 def recent_question(age_seconds: float = 0, child_id: str = "") -> StoredQuestion:

@@ -245,9 +245,9 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
     them uses an earlier window or the model's usual window.
     """
 
-    def shown_percentages(context_tokens: int, window: int) -> list[object]:
+    def shown_percentages(context_tokens: int, window_tokens: int) -> list[object]:
         write_session(config_home.project(), SESSION, full_conversation(context_tokens))
-        card = " ".join(answer_module("full", {**event, "window": window})["card"]["lines"])
+        card = " ".join(answer_module("full", {**event, "window": window_tokens})["card"]["lines"])
         line = end_turn(full_conversation(context_tokens))
         (row,) = SessionLister("/", Where()).rows_of_files([session_file(path)], None)
         session = Session.from_file(session_file(path), Where())

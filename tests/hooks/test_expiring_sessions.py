@@ -37,7 +37,7 @@ def simulate_ordinary_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
 
 
-def start_event(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
+def make_start_event(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
     """Return the event of the start of a new session."""
     path = str(home.project() / f"{session_id(9)}.jsonl")
     event = {"session_id": session_id(9), "transcript_path": path, "cwd": CWD, "source": source}
@@ -46,7 +46,7 @@ def start_event(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
 
 def line_shown_at_start(home: ConfigHome, source: str = "startup") -> str:
     """Return the line that the hook shows at a start, or ``""`` if it shows none."""
-    reply = handle_session_event(start_event(home, source), [EXPIRING_ARGUMENT])
+    reply = handle_session_event(make_start_event(home, source), [EXPIRING_ARGUMENT])
     return str(json.loads(reply)["systemMessage"]) if reply else ""
 
 
@@ -100,7 +100,7 @@ def test_the_next_start_reports_the_first_archived_session(config_home: ConfigHo
 def test_a_start_without_the_scripts_argument_archives_nothing(config_home: ConfigHome) -> None:
     """A start archives sessions only if the shell script passes the argument that asks for it."""
     session_of_age(config_home, 1, 25)
-    assert handle_session_event(start_event(config_home)) == b""
+    assert handle_session_event(make_start_event(config_home)) == b""
     assert archived_ids(config_home.where) == []
 
 
@@ -118,7 +118,7 @@ def test_remaining_sessions_are_reported_and_archived_later(
         "resume-hooks: archived 1 session that the client will soon delete, 2 more will follow · "
     )
     assert read_stamp(f"due-{config_home.project().name}.json")["look"] <= time.time()
-    background.archive_in_background(start_event(config_home))
+    background.archive_in_background(make_start_event(config_home))
     assert archived_ids(config_home.where) == [session_id(number) for number in (1, 2, 3)]
     assert read_stamp(f"due-{config_home.project().name}.json")["look"] > time.time()
 
@@ -153,7 +153,9 @@ def test_only_one_of_two_starts_archives(config_home: ConfigHome) -> None:
 )
 def test_a_hostile_path_is_ignored(config_home: ConfigHome, path: str) -> None:
     """If the transcript path is malformed, a start archives nothing and writes nothing."""
-    handle_session_event(start_event(config_home) | {"transcript_path": path}, [EXPIRING_ARGUMENT])
+    handle_session_event(
+        make_start_event(config_home) | {"transcript_path": path}, [EXPIRING_ARGUMENT]
+    )
     assert not [name for name in os.listdir(config_home.config) if name != "projects"]
 
 
@@ -173,7 +175,7 @@ def test_a_cleared_session_is_archived_by_the_next_background_hook(config_home: 
     end = {"session_id": session_id(1), "hook_event_name": "SessionEnd", "reason": "clear"}
     assert handle_session_event(end) == b""
     assert pending.list_pending_sessions(Where()) == [session_id(1)]
-    background.archive_in_background(start_event(config_home, "clear"))
+    background.archive_in_background(make_start_event(config_home, "clear"))
     assert (pending.list_pending_sessions(Where()), archived_ids(config_home.where)) == (
         [],
         [session_id(1)],
@@ -193,16 +195,16 @@ def test_the_hook_looks_for_ancestors_once_a_day(
     )
     session_of_age(config_home, 2, 0)
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-    background.archive_in_background(start_event(config_home))
+    background.archive_in_background(make_start_event(config_home))
     assert (read_stamp("vault.json"), archived_ids(config_home.where)) == ({}, [])
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
-    background.archive_in_background(start_event(config_home))
+    background.archive_in_background(make_start_event(config_home))
     kept = find_archived(session_id(1), config_home.where)
     assert kept
     stamp = read_stamp("vault.json")
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
     assert stamp["seen"] == stamp["made"]
-    background.archive_in_background(start_event(config_home))
+    background.archive_in_background(make_start_event(config_home))
     assert read_stamp("vault.json") == stamp
 
 
@@ -214,7 +216,7 @@ def test_deleted_sessions_are_packed_once_a_day(config_home: ConfigHome) -> None
     session = session_of_age(config_home, 1, 3)
     entry = delete.move_to_trash(delete.plan_delete(session, config_home.where), config_home.where)
     assert os.path.exists(stored_path(entry.folder, entry.transcript))
-    background.archive_in_background(start_event(config_home))
+    background.archive_in_background(make_start_event(config_home))
     assert sorted(os.listdir(entry.folder)) == ["manifest.json", "pack-1.xz"]
 
 
@@ -228,10 +230,10 @@ def test_the_background_hook_ends_after_its_client(
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     for number in (1, 2, 3):
         session_of_age(config_home, number, 25)
-    background.archive_in_background(start_event(config_home))
+    background.archive_in_background(make_start_event(config_home))
     assert len(archived_ids(config_home.where)) == 1
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-    background.archive_in_background(start_event(config_home))
+    background.archive_in_background(make_start_event(config_home))
     assert len(archived_ids(config_home.where)) == 3
 
 
@@ -260,9 +262,9 @@ def test_a_start_links_every_session(
     """
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
     path = Path(session_of_age(config_home, 1, 2).path)
-    background.archive_in_background(start_event(config_home))
+    background.archive_in_background(make_start_event(config_home))
     link = Path(held_links.links_folder(config_home.where), path.parent.name, path.name)
     assert link.samefile(path)
     path.unlink()
-    background.archive_in_background(start_event(config_home))
+    background.archive_in_background(make_start_event(config_home))
     assert (archived_ids(config_home.where), link.exists()) == ([session_id(1)], False)

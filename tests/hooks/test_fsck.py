@@ -22,7 +22,7 @@ TOOL_USE_ERROR = (
     "API Error: 400 due to tool use concurrency issues. Run /rewind to recover the conversation."
 )
 UNRELATED_API_ERROR = "API Error: 400 max_tokens: 99999 > 64000"
-CASES_BY_CODE = {case.code: case for case in CASES}
+CASES_BY_CODE = {case.defect_code: case for case in CASES}
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import OPENING_LINE_NUMBER, ChildContents
 from resume_hooks.hooks import handoff
-from resume_hooks.hooks.handoff import offer_clear
+from resume_hooks.hooks.handoff import prepare_next_clear
 from resume_hooks.hooks.start_parts import MAX_UNITS_WITHOUT_PARTS
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.sections import CONSTRAINTS_SECTION
@@ -52,10 +52,10 @@ def parent(config_home: ConfigHome) -> str:
     return write_session(config_home.project(), SESSION, conversation(2))
 
 
-def write_handoff(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
-    """Write a handoff of ``parent`` and return its receipt."""
+def write_handoff(home: ConfigHome, parent_path: str, next_step: str = "go on") -> Receipt:
+    """Write a handoff of the session in ``parent_path`` and return its receipt."""
     plan = agents.plan_fresh(
-        locate.session_file(parent), home.where, kind="handoff", next_step=step
+        locate.session_file(parent_path), home.where, kind="handoff", next_step=next_step
     )
     return write_child(plan, home.where)
 
@@ -145,7 +145,7 @@ def test_a_large_opening_is_shortened_to_fit(
     monkeypatch.setenv("CLAUDE_PID", str(CLIENT_PID))
     monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", MAX_SHORT_OPENING_CHARACTERS)
     receipt = write_handoff(config_home, parent, "a very long step\n" * 1_000)
-    assert offer_clear(receipt)
+    assert prepare_next_clear(receipt)
     (note,) = handoff_notes(config_home)
     assert len(note["opening"]) <= MAX_SHORT_OPENING_CHARACTERS
     assert (
@@ -171,13 +171,13 @@ def test_without_a_writable_note_no_handoff_is_pending(
     monkeypatch.setenv("CLAUDE_PID", str(CLIENT_PID))
     (config_home.root / "file").touch()
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(config_home.root / "file" / "x"))
-    assert not offer_clear(receipt)
+    assert not prepare_next_clear(receipt)
     monkeypatch.delenv("RESUME_HOOKS_HOME")
     monkeypatch.setenv("CLAUDE_PID", "9" * 500)
-    assert not offer_clear(receipt)
+    assert not prepare_next_clear(receipt)
     monkeypatch.setenv("CLAUDE_PID", str(CLIENT_PID))
     Path(receipt.file).unlink()
-    assert not offer_clear(receipt)
+    assert not prepare_next_clear(receipt)
     assert handoff_notes(config_home) == []
 
 
@@ -209,7 +209,7 @@ def test_a_long_digest_is_shortened_by_section(
     assert len(plan.opening) > MAX_SHORT_OPENING_CHARACTERS
     monkeypatch.setenv("CLAUDE_PID", str(CLIENT_PID))
     monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", MAX_SHORT_OPENING_CHARACTERS)
-    assert offer_clear(receipt)
+    assert prepare_next_clear(receipt)
     (note,) = handoff_notes(config_home)
     assert len(note["opening"]) <= MAX_SHORT_OPENING_CHARACTERS
     for head in (

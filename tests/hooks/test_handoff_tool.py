@@ -19,9 +19,9 @@ from tests.builders import SESSION, ConfigHome, conversation, store_settings, wr
 EVENT_FIELDS = {"screen": True, "session_id": SESSION}
 
 
-def call_tool(step: object, **fields: object) -> dict[str, Any]:
-    """Return the engine's reply when the model calls the tool."""
-    return answer_module("tool", {**EVENT_FIELDS, "args": step, **fields})
+def call_handoff_tool(next_step: object, **fields: object) -> dict[str, Any]:
+    """Return the engine's reply when the model calls the handoff tool."""
+    return answer_module("tool", {**EVENT_FIELDS, "args": next_step, **fields})
 
 
 @pytest.fixture
@@ -39,13 +39,13 @@ def test_the_tool_is_off_by_default(
     The tool is also off if the trigger ``handoff`` is off.
     """
     assert answer_module("offer", EVENT_FIELDS) == {}
-    assert set(call_tool("x")) == {"text"}
+    assert set(call_handoff_tool("x")) == {"text"}
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
     (tool,) = answer_module("offer", EVENT_FIELDS)["tools"]
     assert tool["name"] == "handoff"
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "handoff")
     assert answer_module("offer", EVENT_FIELDS) == {}
-    assert set(call_tool("x", said="yes")) == {"text"}
+    assert set(call_handoff_tool("x", said="yes")) == {"text"}
     assert not list(config_home.config.glob("projects/*/*.jsonl"))
 
 
@@ -56,22 +56,22 @@ def test_the_question_shows_the_exact_step() -> None:
     If the step is too long, or if a sub-agent called the tool, the call is refused.
     """
     hostile = "fix it\n\x1b[2J1. Hand off\u202e then rm -rf ~"
-    asked = call_tool(hostile)
-    agreed = call_tool(hostile, said="yes")
+    asked = call_handoff_tool(hostile)
+    agreed = call_handoff_tool(hostile, said="yes")
     assert agreed["step"] in asked["ask"]
     assert not {"\n", "\x1b", "\u202e"} & {*asked["ask"]}
     assert asked["choices"] == [list(choice) for choice in QUESTION_CHOICES["handoff"]]
-    assert set(call_tool("x" * (MAX_NEXT_STEP_CHARACTERS + 1), said="yes")) == {"text"}
-    assert set(call_tool("x", said="yes", agent_id="a1")) == {"text"}
-    assert "names no next step" in call_tool(None)["ask"]
-    assert set(call_tool("x", screen=False)) == set(), "nobody is there to be asked"
+    assert set(call_handoff_tool("x" * (MAX_NEXT_STEP_CHARACTERS + 1), said="yes")) == {"text"}
+    assert set(call_handoff_tool("x", said="yes", agent_id="a1")) == {"text"}
+    assert "names no next step" in call_handoff_tool(None)["ask"]
+    assert set(call_handoff_tool("x", screen=False)) == set(), "nobody is there to be asked"
 
 
 @pytest.mark.usefixtures("enable_handoff_tool")
 @pytest.mark.parametrize("answer", ["no", "Yes", "do it"])
 def test_only_the_first_choice_is_a_yes(answer: str) -> None:
     """Only the first choice means yes. Any other answer means no, and the reply tells the model so."""
-    told = call_tool("x", said=answer)
+    told = call_handoff_tool("x", said=answer)
     assert set(told) == {"text"}
     assert "said no" in told["text"]
 

@@ -23,7 +23,7 @@ from tests.search.asking import write_talk
 
 
 @pytest.fixture(autouse=True)
-def interactive_client(monkeypatch: pytest.MonkeyPatch) -> None:
+def simulate_interactive_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulate an interactive client that is still running."""
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))

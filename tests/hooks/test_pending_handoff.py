@@ -293,10 +293,10 @@ def test_later_work_makes_a_handoff_outdated(
 
     If the parent's file is missing, the handoff is not outdated.
     """
-    assert not pending_handoff.is_outdated(handoff)
+    assert not pending_handoff.is_handoff_outdated(handoff)
     write_session(
         config_home.project(),
         PARENT_ID,
         [assistant("more", uuid="a1", parent=None, ts=answer_time), b"not JSON"],
     )
-    assert pending_handoff.is_outdated(handoff) is is_outdated
+    assert pending_handoff.is_handoff_outdated(handoff) is is_outdated

@@ -166,7 +166,7 @@ def test_the_hook_ignores_input_that_is_not_an_event(
     assert read_block_reason(run_hook("prompt", INVALID_EVENTS[name])) == ""
 
 
-BAD_SESSION_IDS = [
+INVALID_SESSION_IDS = [
     None, 7, "", [SESSION], "../../../etc/passwd", f"../{OTHER_ID}", f"{SESSION}/../{OTHER_ID}", f"{SESSION}\0",
     SESSION.upper().replace("1", "A"), f"{SESSION}.jsonl", "*", "x" * 100_000, "\ud800",
 ]  # fmt: skip
@@ -176,7 +176,7 @@ BAD_SESSION_IDS = [
     "prompt",
     ["/resume-hooks:resume words kept", ">handoff words kept", ">session", ">lineage", ">trim"],
 )
-@pytest.mark.parametrize("invalid_id", BAD_SESSION_IDS, ids=range(len(BAD_SESSION_IDS)))
+@pytest.mark.parametrize("invalid_id", INVALID_SESSION_IDS, ids=range(len(INVALID_SESSION_IDS)))
 def test_an_invalid_id_creates_no_file(
     config_home: ConfigHome, run_hook: RunHook, invalid_id: object, prompt: str
 ) -> None:

@@ -97,12 +97,12 @@ def send_event(reply_to_event: SendAndReply) -> SendEvent:
     return send_and_expect_no_reply
 
 
-def end_event(ended_id: str = OLD_ID, reason: object = "clear") -> dict[str, Any]:
+def make_end_event(ended_id: str = OLD_ID, reason: object = "clear") -> dict[str, Any]:
     """Return the event of a session's end."""
     return {"hook_event_name": "SessionEnd", "session_id": ended_id, "reason": reason}
 
 
-def start_event(started_id: str = NEW_ID, source: object = "clear") -> dict[str, Any]:
+def make_start_event(started_id: str = NEW_ID, source: object = "clear") -> dict[str, Any]:
     """Return the event of a session's start."""
     return {"hook_event_name": "SessionStart", "session_id": started_id, "source": source}
 
@@ -131,10 +131,10 @@ def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: SendEvent)
     The next session is the one that starts in the same client. The note about ``/clear`` is
     deleted.
     """
-    send_event(end_event())
+    send_event(make_end_event())
     assert len(clear_notes(config_home)) == 1
-    send_event(start_event())
-    send_event(start_event(session_id(3)))
+    send_event(make_start_event())
+    send_event(make_start_event(session_id(3)))
     (link,) = read_links(config_home.where)
     assert link == Link(NEW_ID, OLD_ID, "clear", link.at, 4711)
     assert (
@@ -150,12 +150,12 @@ def test_repeated_clears_write_a_chain_of_links(
 
     A session is never linked to itself.
     """
-    send_event(end_event())
-    send_event(start_event())
-    send_event(end_event(NEW_ID))
-    send_event(start_event(session_id(3)))
-    send_event(end_event(session_id(3)))
-    send_event(start_event(session_id(3)))
+    send_event(make_end_event())
+    send_event(make_start_event())
+    send_event(make_end_event(NEW_ID))
+    send_event(make_start_event(session_id(3)))
+    send_event(make_end_event(session_id(3)))
+    send_event(make_start_event(session_id(3)))
     assert linked_pairs(config_home) == [(OLD_ID, NEW_ID), (NEW_ID, session_id(3))]
 
 
@@ -166,7 +166,7 @@ def test_an_older_client_is_found_among_the_ancestors(
     """Without CLAUDE_PID, the client is the nearest ancestor process that is neither a shell nor a Python."""
     script = config_home.root / "client.pl"
     hook = f"{any_python or sys.executable} -I {REPO / 'hooks' / 'session.py'}"
-    events = [json.dumps(event) for event in (end_event(), start_event())]
+    events = [json.dumps(event) for event in (make_end_event(), make_start_event())]
     lines = [
         f"open(my $h, '|-', 'sh', '-c', '{hook}; true') or die; print $h '{event}'; close $h;"
         for event in events
@@ -187,11 +187,11 @@ def test_parallel_clears_get_their_own_links(
     The link leads from the client's old session to its new one. A session that starts in another
     client gets no link.
     """
-    send_event(end_event(session_id(10)), 10)
-    send_event(end_event(session_id(20)), 20)
-    send_event(start_event(session_id(21)), 20)
-    send_event(start_event(session_id(31)), 30)
-    send_event(start_event(session_id(11)), 10)
+    send_event(make_end_event(session_id(10)), 10)
+    send_event(make_end_event(session_id(20)), 20)
+    send_event(make_start_event(session_id(21)), 20)
+    send_event(make_start_event(session_id(31)), 30)
+    send_event(make_start_event(session_id(11)), 10)
     assert linked_pairs(config_home) == [
         (session_id(20), session_id(21)),
         (session_id(10), session_id(11)),
@@ -200,7 +200,7 @@ def test_parallel_clears_get_their_own_links(
 
 @pytest.mark.parametrize(
     "event",
-    [end_event(reason=r) for r in ("resume", "logout", "other", "prompt_input_exit", None, 7)],
+    [make_end_event(reason=r) for r in ("resume", "logout", "other", "prompt_input_exit", None, 7)],
 )
 def test_only_clear_leaves_a_note_at_the_end_of_a_session(
     config_home: ConfigHome, send_event: SendEvent, event: dict[str, Any]
@@ -218,10 +218,10 @@ def test_only_a_start_after_clear_consumes_the_clear_note(
 
     The next start after ``/clear`` consumes the note and records the link.
     """
-    send_event(end_event())
-    send_event(start_event(session_id(5), source))
+    send_event(make_end_event())
+    send_event(make_start_event(session_id(5), source))
     assert linked_pairs(config_home) == []
-    send_event(start_event())
+    send_event(make_start_event())
     assert linked_pairs(config_home) == [(OLD_ID, NEW_ID)]
 
 
@@ -234,10 +234,10 @@ def test_an_outdated_clear_note_writes_no_link(
 
     In both cases, the note is deleted.
     """
-    send_event(end_event())
+    send_event(make_end_event())
     (mark,) = clear_notes(config_home)
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "at": time.time() + time_offset}))
-    send_event(start_event())
+    send_event(make_start_event())
     assert linked_pairs(config_home) == []
     assert clear_notes(config_home) == []
 
@@ -254,14 +254,14 @@ def test_a_damaged_clear_note_writes_no_link(
 
     The next ``/clear`` works again.
     """
-    send_event(end_event())
+    send_event(make_end_event())
     (mark,) = clear_notes(config_home)
     mark.write_bytes(damage)
-    send_event(start_event())
+    send_event(make_start_event())
     assert linked_pairs(config_home) == []
     assert clear_notes(config_home) == []
-    send_event(end_event(NEW_ID))
-    send_event(start_event(session_id(3)))
+    send_event(make_end_event(NEW_ID))
+    send_event(make_start_event(session_id(3)))
     assert linked_pairs(config_home) == [(NEW_ID, session_id(3))]
 
 
@@ -277,11 +277,11 @@ def test_a_damaged_clear_note_writes_no_link(
         b" " * 2_000_000,
         {},
         {"hook_event_name": ["SessionEnd"], "session_id": OLD_ID, "reason": "clear"},
-        end_event("../../x"),
-        end_event(""),
-        end_event(f"{OLD_ID}\0"),
+        make_end_event("../../x"),
+        make_end_event(""),
+        make_end_event(f"{OLD_ID}\0"),
         {"hook_event_name": "SessionEnd", "session_id": 7, "reason": "clear"},
-        start_event("../x"),
+        make_start_event("../x"),
     ],
 )
 def test_malformed_events_are_ignored(
@@ -298,8 +298,8 @@ def test_an_invalid_client_pid_is_harmless(
     config_home: ConfigHome, send_event: SendEvent, pid: str
 ) -> None:
     """If CLAUDE_PID is invalid, no error occurs, and no file is written outside the plugin's folder."""
-    send_event(end_event(), pid)
-    send_event(start_event(), pid)
+    send_event(make_end_event(), pid)
+    send_event(make_start_event(), pid)
     assert {path.name for path in config_home.config.iterdir()} <= {"projects", "resume-hooks"}
 
 
@@ -313,9 +313,9 @@ def test_an_unwritable_link_is_reported_after_clear(
     """
     (config_home.root / "file").touch()
     state = str(config_home.root / "file" / "x")
-    assert reply_to_event(end_event(), RESUME_HOOKS_HOME=state) == {}
-    assert reply_to_event(start_event(source="startup"), RESUME_HOOKS_HOME=state) == {}
-    assert reply_to_event(start_event(), RESUME_HOOKS_HOME=state) == {
+    assert reply_to_event(make_end_event(), RESUME_HOOKS_HOME=state) == {}
+    assert reply_to_event(make_start_event(source="startup"), RESUME_HOOKS_HOME=state) == {}
+    assert reply_to_event(make_start_event(), RESUME_HOOKS_HOME=state) == {
         "systemMessage": "resume-hooks: the session before this one could not be recorded in "
         f"{state} (Not a directory), so /resume-hooks:lineage will not show it. Check free space "
         "and the permissions of the folder."
@@ -329,9 +329,9 @@ def test_a_full_disk_is_reported_after_clear(
 ) -> None:
     """A start after ``/clear`` reports that the disk was full when the session ended, or is full now."""
     if has_mark:
-        reply_to_event(end_event())
+        reply_to_event(make_end_event())
     with failing_writes(errno.ENOSPC)(config_home.config / "resume-hooks"):
-        line = reply_to_event(start_event())["systemMessage"]
+        line = reply_to_event(make_start_event())["systemMessage"]
     assert "(No space left on device)" in line
     assert linked_pairs(config_home) == []
 
@@ -339,7 +339,7 @@ def test_a_full_disk_is_reported_after_clear(
 @RUN_ON_BOTH_PYTHONS
 def test_a_clear_note_is_private(config_home: ConfigHome, send_event: SendEvent) -> None:
     """The note of ``/clear`` has mode 0600, and its folder has mode 0700."""
-    send_event(end_event())
+    send_event(make_end_event())
     state = config_home.config / "resume-hooks"
     modes = {
         path.relative_to(state).parts[0]: path.stat().st_mode & 0o777
@@ -366,8 +366,8 @@ def test_ten_parallel_clears_write_ten_links(config_home: ConfigHome, any_python
             running.append(process)
         assert [process.wait(timeout=60) for process in running] == [0] * len(running)
 
-    run_in_parallel(lambda number: end_event(session_id(number)))
-    run_in_parallel(lambda number: start_event(session_id(number + 1_000)))
+    run_in_parallel(lambda number: make_end_event(session_id(number)))
+    run_in_parallel(lambda number: make_start_event(session_id(number + 1_000)))
     assert sorted(linked_pairs(config_home)) == [
         (session_id(n), session_id(n + 1_000)) for n in numbers
     ]
@@ -385,7 +385,7 @@ def test_a_clear_note_that_is_not_a_file_is_ignored(
     else:
         (config_home.root / "elsewhere").write_text(json.dumps({"session_id": session_id(1)}))
         mark.symlink_to(config_home.root / "elsewhere")
-    done = run_hook("session", start_event(session_id(2)), environ={"CLAUDE_PID": "4711"})
+    done = run_hook("session", make_start_event(session_id(2)), environ={"CLAUDE_PID": "4711"})
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert linked_pairs(config_home) == []
 
@@ -424,16 +424,16 @@ def test_clear_after_a_rollover_is_reported(
                 4711, "", OLD_ID, CHILD_ID, str(pending_child), size, time.time(), "opening", kind
             )
         )
-        reply_to_event(end_event())
-        told = reply_to_event(start_event_in_folder_of(pending_child, NEW_ID, "clear")) or {}
+        reply_to_event(make_end_event())
+        told = reply_to_event(make_start_event_in_folder_of(pending_child, NEW_ID, "clear")) or {}
         assert told.get("systemMessage", "")[: len(said) or None] == said
     assert read_links(config_home.where)[0].kind == "rollover"
 
 
-def start_event_in_folder_of(path: Path, started_id: str, source: str) -> dict[str, Any]:
+def make_start_event_in_folder_of(path: Path, started_id: str, source: str) -> dict[str, Any]:
     """Return the start event of a session whose transcript is in the folder of ``path``."""
     return {
-        **start_event(started_id, source),
+        **make_start_event(started_id, source),
         "transcript_path": str(path.parent / f"{started_id}.jsonl"),
     }
 
@@ -448,8 +448,8 @@ def test_clear_after_a_handoff_opens_with_its_digest(
     "handoff", and the child is marked as superseded.
     """
     raw = pending_child.read_bytes()
-    reply_to_event(end_event())
-    said = reply_to_event(start_event_in_folder_of(pending_child, NEW_ID, "clear"))
+    reply_to_event(make_end_event())
+    said = reply_to_event(make_start_event_in_folder_of(pending_child, NEW_ID, "clear"))
     context = said["hookSpecificOutput"]["additionalContext"]
     assert said["hookSpecificOutput"]["hookEventName"] == "SessionStart"
     assert context.startswith("This session was started by /clear, after a handoff (")
@@ -465,8 +465,10 @@ def test_clear_after_a_handoff_opens_with_its_digest(
     assert read_successors(config_home.where) == {CHILD_ID: NEW_ID}
     assert clear_notes(config_home) == []
     assert pending_child.read_bytes() == raw
-    reply_to_event(end_event(NEW_ID))
-    assert reply_to_event(start_event_in_folder_of(pending_child, session_id(7), "clear")) == {}
+    reply_to_event(make_end_event(NEW_ID))
+    assert (
+        reply_to_event(make_start_event_in_folder_of(pending_child, session_id(7), "clear")) == {}
+    )
     assert linked_pairs(config_home)[-1] == (NEW_ID, session_id(7))
 
 
@@ -491,12 +493,12 @@ def test_clearing_another_session_does_not_load_the_handoff(
         place = config_home.project("/elsewhere") / "x"
     elif case == "opened":
         pending_child.write_bytes(pending_child.read_bytes() + b"\n")
-    reply_to_event(end_event(cleared), pid)
+    reply_to_event(make_end_event(cleared), pid)
     assert (
         reply_to_event(
-            start_event()
+            make_start_event()
             if case == "no path"
-            else start_event_in_folder_of(place, NEW_ID, "clear"),
+            else make_start_event_in_folder_of(place, NEW_ID, "clear"),
             pid,
         )
         == {}
@@ -510,10 +512,14 @@ def test_resuming_the_child_consumes_the_handoff(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
     """After the user has resumed the child in any client, a later ``/clear`` loads no handoff."""
-    assert reply_to_event(start_event_in_folder_of(pending_child, session_id(8), "resume")) == {}
-    assert reply_to_event(start_event_in_folder_of(pending_child, CHILD_ID, "resume"), 99) == {}
-    reply_to_event(end_event())
-    assert reply_to_event(start_event_in_folder_of(pending_child, NEW_ID, "clear")) == {}
+    assert (
+        reply_to_event(make_start_event_in_folder_of(pending_child, session_id(8), "resume")) == {}
+    )
+    assert (
+        reply_to_event(make_start_event_in_folder_of(pending_child, CHILD_ID, "resume"), 99) == {}
+    )
+    reply_to_event(make_end_event())
+    assert reply_to_event(make_start_event_in_folder_of(pending_child, NEW_ID, "clear")) == {}
     assert [link.kind for link in read_links(config_home.where)] == ["clear"]
 
 
@@ -527,20 +533,21 @@ def test_the_next_start_reports_a_pending_handoff_once(
     """
     assert (
         reply_to_event(
-            start_event_in_folder_of(pending_child, session_id(6), "startup"),
+            make_start_event_in_folder_of(pending_child, session_id(6), "startup"),
             5,
             CLAUDE_CODE_ENTRYPOINT="sdk-cli",
         )
         == {}
     )
     told = reply_to_event(
-        start_event_in_folder_of(pending_child, session_id(6), "startup"),
+        make_start_event_in_folder_of(pending_child, session_id(6), "startup"),
         5,
         CLAUDE_CODE_ENTRYPOINT="cli",
     )
     assert told == {"systemMessage": f"resume-hooks: a handoff waits here: /resume {CHILD_ID}"}
     assert (
-        reply_to_event(start_event_in_folder_of(pending_child, session_id(7), "startup"), 6) == {}
+        reply_to_event(make_start_event_in_folder_of(pending_child, session_id(7), "startup"), 6)
+        == {}
     )
 
 
@@ -596,7 +603,7 @@ def test_a_resume_states_the_cost_of_a_cold_cache(
         rows = [{"continue_metadata": {"continued_at": made}}, *turn_with_token_count(163_400)]
         path = Path(write_session(config_home.project(), OLD_ID, rows))
         event = {
-            **start_event_in_folder_of(path, OLD_ID, "resume"),
+            **make_start_event_in_folder_of(path, OLD_ID, "resume"),
             **COLD_CACHE_FIELDS,
             **changed_fields,
         }
@@ -630,7 +637,7 @@ def test_the_cold_cache_line_ignores_a_missing_beginning(
     rows = turn_with_token_count(263_400, parent_uuid="gone", prompt=prompt)
     path = Path(write_session(config_home.project(), OLD_ID, rows))
     event = {
-        **start_event_in_folder_of(path, OLD_ID, "resume"),
+        **make_start_event_in_folder_of(path, OLD_ID, "resume"),
         **COLD_CACHE_FIELDS,
         "context_tokens": 263_400,
     }
@@ -646,7 +653,7 @@ def test_the_hook_does_not_repeat_the_modules_line(
     At the next resume, the hook shows its line again.
     """
     path = Path(write_session(config_home.project(), OLD_ID, turn_with_token_count(163_400)))
-    event = {**start_event_in_folder_of(path, OLD_ID, "resume"), **COLD_CACHE_FIELDS}
+    event = {**make_start_event_in_folder_of(path, OLD_ID, "resume"), **COLD_CACHE_FIELDS}
     shown = session.claim_cold_cache_line(event)
     assert shown.endswith("; to send less, first type /trim or /handoff"), (
         "as the module's commands are called"
@@ -668,13 +675,13 @@ def test_resuming_a_giant_file_warns_and_names_a_remedy(
     with path.open("wb") as file:
         file.truncate(123_400_000)
     said = reply_to_event(
-        start_event_in_folder_of(path, OLD_ID, "resume"), CLAUDE_CODE_ENTRYPOINT="cli"
+        make_start_event_in_folder_of(path, OLD_ID, "resume"), CLAUDE_CODE_ENTRYPOINT="cli"
     )["systemMessage"]
     assert "is 123 MB long, and a client may hang on it" in said
     assert f"archive --slim {OLD_ID[:8]}" in said
     assert (
         reply_to_event(
-            start_event_in_folder_of(path, OLD_ID, "resume"), CLAUDE_CODE_ENTRYPOINT="sdk-cli"
+            make_start_event_in_folder_of(path, OLD_ID, "resume"), CLAUDE_CODE_ENTRYPOINT="sdk-cli"
         )
         == {}
     )
@@ -688,7 +695,9 @@ def test_a_start_without_clear_keeps_the_pending_handoff(
 
     The hook shows nothing.
     """
-    assert reply_to_event(start_event_in_folder_of(pending_child, session_id(6), source), 5) == {}
+    assert (
+        reply_to_event(make_start_event_in_folder_of(pending_child, session_id(6), source), 5) == {}
+    )
     assert len(clear_notes(config_home)) == 1
 
 
@@ -697,7 +706,7 @@ def test_a_start_after_a_compaction_without_a_file_is_silent(
     reply_to_event: SendAndReply, config_home: ConfigHome
 ) -> None:
     """If a session without a file starts after a compaction, the hook shows nothing."""
-    assert reply_to_event(start_event(session_id(6), "compact")) == {}
+    assert reply_to_event(make_start_event(session_id(6), "compact")) == {}
 
 
 @RUN_ON_BOTH_PYTHONS
@@ -705,11 +714,11 @@ def test_an_unwritable_link_does_not_change_the_opening(
     pending_child: Path, config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
     """The session after a handoff and ``/clear`` gets the opening even if the link cannot be written."""
-    reply_to_event(end_event())
+    reply_to_event(make_end_event())
     Path(links_file(config_home.where)).mkdir()
     assert (
         "go on"
-        in reply_to_event(start_event_in_folder_of(pending_child, NEW_ID, "clear"))[
+        in reply_to_event(make_start_event_in_folder_of(pending_child, NEW_ID, "clear"))[
             "hookSpecificOutput"
         ]["additionalContext"]
     )

@@ -76,9 +76,9 @@ def parent(config_home: ConfigHome) -> Path:
     return Path(write_session(config_home.project(), SESSION, turns_with_large_files()))
 
 
-def change_question(session: str = SESSION, **fields: Any) -> None:
+def change_question(session_id: str = SESSION, **fields: Any) -> None:
     """Replace fields of the session's stored question."""
-    question = confirmations.find_question(session)
+    question = confirmations.find_question(session_id)
     assert question is not None
     confirmations.store_question(question._replace(**fields))
 
@@ -287,10 +287,12 @@ def test_a_repeated_yes_shows_the_same_child(type_prompt: TypePrompt, parent: Pa
     assert list_children(parent) == [child]
 
 
-def later_message_line(uuid: str, parent: str, session: str) -> str:
+def later_message_line(uuid: str, parent_uuid: str, session_id: str) -> str:
     """Return the JSON line of a later message."""
     return (
-        json.dumps(user("go on", uuid=uuid, parent=parent, ts=LATER_TIMESTAMP, session_id=session))
+        json.dumps(
+            user("go on", uuid=uuid, parent=parent_uuid, ts=LATER_TIMESTAMP, session_id=session_id)
+        )
         + "\n"
     )
 

@@ -52,7 +52,7 @@ def test_a_log_entry_names_only_places_in_code(config_home: ConfigHome) -> None:
     It has no message, no value and no folder of the user.
     """
     path = bug_log.log_bug("search", "1.2.3", make_deep_error(3), config_home.where)
-    assert path == bug_log.log_file(config_home.where)
+    assert path == bug_log.log_file_path(config_home.where)
     text = Path(path).read_text()
     first, *places = text.strip().split("\n")
     assert first.split()[1:] == ["1.2.3", "search", "KeyError"]
@@ -127,7 +127,7 @@ def test_a_log_that_is_not_a_file_is_left_alone(
 
     The caller gets an empty path.
     """
-    path = Path(bug_log.log_file(config_home.where))
+    path = Path(bug_log.log_file_path(config_home.where))
     path.parent.mkdir(parents=True)
     target = tmp_path / "target"
     target.write_text("as it was")

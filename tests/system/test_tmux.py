@@ -66,7 +66,7 @@ class Server:
             timeout=HANG_SECONDS,
         ).stdout.strip("\n")
 
-    def newest_buffer(self) -> str:
+    def read_newest_buffer(self) -> str:
         """Return the content of the newest paste buffer, or an empty string if there is none."""
         return self.run_tmux("show-buffer") if self.run_tmux("list-buffers") else ""
 
@@ -129,14 +129,14 @@ def test_the_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
         assert base64.b64encode(COPIED_TEXT.encode()) in _read_terminal_output(
             screen, base64.b64encode(COPIED_TEXT.encode())
         )
-    assert server.newest_buffer() == COPIED_TEXT
+    assert server.read_newest_buffer() == COPIED_TEXT
 
 
 def test_a_detached_tmux_session_keeps_the_text_in_its_buffer(server: Server) -> None:
     """Without an attached terminal, only tmux's buffer has the text, and the message says so."""
     copied = clipboard.copy_text(COPIED_TEXT, environ=server.hook_environment)
     assert copied.describe("id") == "id copied (only in tmux: prefix ] pastes it)"
-    assert server.newest_buffer() == COPIED_TEXT
+    assert server.read_newest_buffer() == COPIED_TEXT
 
 
 def test_a_terminal_without_a_clipboard_is_reported(server: Server) -> None:
@@ -146,14 +146,14 @@ def test_a_terminal_without_a_clipboard_is_reported(server: Server) -> None:
             COPIED_TEXT, method="tmux", environ=server.hook_environment
         ) == CopyResult("copied", ONLY_IN_TMUX_NOTE)
         assert OSC_52_METHOD_NAME not in _read_terminal_output(screen, max_seconds=0.3)
-    assert server.newest_buffer() == COPIED_TEXT
+    assert server.read_newest_buffer() == COPIED_TEXT
 
 
 def test_tmux_accepts_a_large_text(server: Server) -> None:
     """Tmux accepts a text of 100 KB."""
     text = "0123456789" * 10_000
     assert clipboard.copy_text(text, environ=server.hook_environment).outcome == "copied"
-    assert server.newest_buffer() == text
+    assert server.read_newest_buffer() == text
 
 
 def test_a_missing_tmux_server_is_reported(server: Server) -> None:

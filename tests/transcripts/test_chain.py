@@ -28,7 +28,7 @@ LISTED_FILE_PATTERN = re.compile(r"\| (\S+\.jsonl) \|.* ok n=(\d+) use=(\d+) \|$
 SAME_TIME_TRANSCRIPT = "entireio__cli/bc3bf53b-19fe-4209-b30a-a1acffaf6703.jsonl"
 
 
-def chain_outline(transcript: Transcript) -> str:
+def outline_live_chain(transcript: Transcript) -> str:
     """Return the live chain as words in the format of chain_cases.py."""
     words: list[str] = []
     for node in transcript.chain:
@@ -49,7 +49,7 @@ def chain_ids(path: str) -> list[str]:
 @pytest.mark.parametrize("case", CHAIN_CASES, ids=lambda case: case.name)
 def test_the_chain_has_what_the_client_sends(case: Case, tmp_path: Path) -> None:
     """The chain of each case has the messages that client 2.1.329 sends."""
-    assert chain_outline(scan_transcript(write_session(tmp_path, SESSION, case.records))) == (
+    assert outline_live_chain(scan_transcript(write_session(tmp_path, SESSION, case.records))) == (
         case.expected_chain_messages or case.expected_messages
     )
 

@@ -20,7 +20,7 @@ INSERTED_TEXTS = ("<system-reminder>", "No response requested", "Continue from w
 pytestmark = pytest.mark.e2e
 
 
-def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
+def outline_request(messages: list[dict[str, Any]]) -> Iterator[str]:
     """Yield the messages of a request in the format of ``expected_messages`` in chain_cases.py.
 
     The client's own texts, the new prompt and everything after it are omitted.
@@ -50,5 +50,5 @@ def test_the_client_sends_the_chain_of_each_case(case: Case, tmp_path: Path) -> 
         requests = api.main_requests()
     assert result.returncode == 0, result.stderr
     assert (
-        " ".join(filter(None, request_outline(requests[0]["messages"]))) == case.expected_messages
+        " ".join(filter(None, outline_request(requests[0]["messages"]))) == case.expected_messages
     )

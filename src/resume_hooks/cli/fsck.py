@@ -14,7 +14,7 @@ from resume_hooks.derive.child.write_child import write_if_worthwhile
 from resume_hooks.errors import ExitCode, UsageError
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
-from resume_hooks.maintenance.fsck.repair import plan_any_repair
+from resume_hooks.maintenance.fsck.repair import plan_repair_of_any_agent
 from resume_hooks.sessions.agents.registry import stores_for_list
 from resume_hooks.sessions.session_files import SessionFile, unlistable_folders
 from resume_hooks.system.invocation import shell_command
@@ -131,7 +131,7 @@ def _overview_text(reports: list[DefectReport], unreadable_folders: list[str]) -
 
 
 def _repair_session(options: FsckOptions) -> None:
-    repair = plan_any_repair(options.locate_whole_session(), options.where, options.branch)
+    repair = plan_repair_of_any_agent(options.locate_whole_session(), options.where, options.branch)
     report = repair.report
     if report.has_only_notes and options.branch is None:
         options.print_answer(

@@ -236,7 +236,7 @@ def _report_unexpected_error(verb: str, error: Exception, as_json: bool) -> Exit
         remedy = f"The bug changed no existing session. The trace is in {log_path}."
     else:
         remedy = (
-            f"The bug changed no existing session. The trace could not be written to {bug_log.log_file()}: "
+            f"The bug changed no existing session. The trace could not be written to {bug_log.log_file_path()}: "
             "check free space and the permissions of the folder."
         )
     if as_json:

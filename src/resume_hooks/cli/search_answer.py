@@ -11,7 +11,7 @@ from resume_hooks.cli.output import SchemaData, print_answer
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import ProvisionalSession, SearchResult
 from resume_hooks.search.result_text import Style, leave_unstyled, result_text
-from resume_hooks.system.invocation import is_model_shell, shell_command
+from resume_hooks.system.invocation import is_in_model_shell, shell_command
 
 # the maximum number of characters of a command that the answer repeats
 MAX_COMMAND_CHARACTERS = 120
@@ -47,7 +47,7 @@ def print_search_result(
             mark_style=mark_style,
             title_style=title_style,
             command=command,
-            for_model=is_model_shell(),
+            for_model=is_in_model_shell(),
         )
 
     print_answer(

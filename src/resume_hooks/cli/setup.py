@@ -188,7 +188,9 @@ def _register_plugin(options: InstallOptions) -> None:
         ["claude", "plugin", "marketplace", "add", folder],
         ["claude", "plugin", "install", f"{PLUGIN_NAME}@{MARKETPLACE_NAME}"],
     ]
-    if any(name.split("@")[0] == PLUGIN_NAME for name in claude_cli.enabled_plugins(os.getcwd())):
+    if any(
+        name.split("@")[0] == PLUGIN_NAME for name in claude_cli.read_enabled_plugins(os.getcwd())
+    ):
         # Some clients copied the plugin when they installed it. This command updates their copy.
         commands.append(["claude", "plugin", "update", f"{PLUGIN_NAME}@{MARKETPLACE_NAME}"])
     if not options.dry_run:

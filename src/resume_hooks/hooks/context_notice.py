@@ -180,12 +180,12 @@ def _describe_notice(path: str, context: ContextSize) -> str:
     return f"{usage_text}; {STRATEGY_NAMES[advice.strategy]} fits best: /resume-hooks:{advice.strategy}"
 
 
-def _count_usable_tokens(window: int, max_tokens: int) -> int:
+def _count_usable_tokens(window_tokens: int, max_tokens: int) -> int:
     """Return the number of tokens that the client counts as 100 % of a window.
 
     ``max_tokens`` limits the window (0: no limit).
     """
-    return limit_window(ContextSize(0, window), max_tokens).usable_tokens
+    return limit_window(ContextSize(0, window_tokens), max_tokens).usable_tokens
 
 
 def _tokens_at_percent(usable_tokens: int, percent: int) -> int:

@@ -70,7 +70,7 @@ def answer_request(request: Request) -> Outcome:
     if spec.size == WHOLE_SESSION_SIZE or not isinstance(outcome, OpenedSession):
         return outcome
     outcome = add_step_lines(outcome)
-    if request.trigger.is_hooked and offer_clear(outcome.receipt):
+    if request.trigger.is_hooked and prepare_next_clear(outcome.receipt):
         outcome = outcome._replace(facts=(*outcome.facts, CLEAR_COMMAND_HINT))
     return outcome
 
@@ -91,7 +91,7 @@ def _describe_step(next_step: str, title: str) -> list[str]:
     return ["no next step given"]
 
 
-def offer_clear(receipt: Receipt) -> bool:
+def prepare_next_clear(receipt: Receipt) -> bool:
     """Make the client's next ``/clear`` start with the opening of a child.
 
     Return False if that is not possible: outside a client, in a headless client, or if the state

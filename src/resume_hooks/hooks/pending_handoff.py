@@ -34,7 +34,7 @@ CLOCK_TOLERANCE_SECONDS = 5
 
 _TEXT_FIELD_NAMES = ("started", "parent_id", "child_id", "child_file", "opening")
 _NUMBER_FIELD_NAMES = ("pid", "child_size")
-TAIL_BYTES = (
+SEARCHED_END_BYTES = (
     262_144  # how many bytes at the end of a session's file are searched for the last answers
 )
 
@@ -122,13 +122,13 @@ def consume_cleared_handoff(
     return None
 
 
-def is_outdated(handoff: PendingHandoff) -> bool:
+def is_handoff_outdated(handoff: PendingHandoff) -> bool:
     """Check whether the model has answered in the parent session since the handoff."""
     path = os.path.join(os.path.dirname(handoff.child_file), f"{handoff.parent_id}.jsonl")
     try:
         with open_regular(path, follow=False) as stream:
-            stream.seek(max(0, os.fstat(stream.fileno()).st_size - TAIL_BYTES))
-            lines = stream.read(TAIL_BYTES).split(b"\n")
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - SEARCHED_END_BYTES))
+            lines = stream.read(SEARCHED_END_BYTES).split(b"\n")
     except OSError:
         return False
     created = datetime.fromtimestamp(handoff.at, timezone.utc).isoformat(timespec="milliseconds")[

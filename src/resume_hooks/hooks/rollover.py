@@ -34,7 +34,7 @@ from resume_hooks.derive.summary import (
 )
 from resume_hooks.derive.verbs.rollover import rollover
 from resume_hooks.hooks import hook_state
-from resume_hooks.hooks.handoff import offer_clear
+from resume_hooks.hooks.handoff import prepare_next_clear
 from resume_hooks.hooks.request import Request, refuse_option
 from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.hooks.triggers import Trigger
@@ -91,7 +91,9 @@ def answer_request(request: Request) -> Outcome:
             )
             return PendingAnswer(FORKED_PROGRESS_TEMPLATE.format(cached=cached_tokens), prompt)
         if request.trigger.is_hooked:
-            offer_clear(child)  # If Esc ends this process, the next /clear still opens the child.
+            prepare_next_clear(
+                child
+            )  # If Esc ends this process, the next /clear still opens the child.
         max_seconds = min(
             MODEL_TIMEOUT_SECONDS, deadline - SUMMARY_WRITE_SECONDS - time.monotonic()
         )
@@ -224,7 +226,7 @@ def _add_facts(
 ) -> AnyOpenedSession:
     """Return a rollover's outcome with these facts, and with a hint if ``/clear`` opens the child."""
     short_facts = [collapse_line(plain_line(fact), MAX_FACT_CHARACTERS) for fact in facts]
-    if request.trigger.is_hooked and offer_clear(outcome.receipt):
+    if request.trigger.is_hooked and prepare_next_clear(outcome.receipt):
         short_facts.append(CLEAR_COMMAND_HINT)
     return outcome._replace(facts=tuple(short_facts))
 

@@ -51,7 +51,7 @@ EXPIRING_ARGUMENT, NEW_FOLDER_ARGUMENT = "near-end", "new-folder"
 if the folder has no sessions."""
 
 # The engine's minimum version of Python. This module also runs with older versions.
-MIN_ENGINE_PYTHON = 3, 11
+MIN_ENGINE_PYTHON_VERSION = 3, 11
 
 
 def main() -> None:
@@ -86,8 +86,8 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
     if source in ("clear", "compact"):
         start_parts.delete_old_start_notes()
         if source == "clear":
-            return _start_after_clear(session_id, path)
-        return _start_after_compaction(session_id, path)
+            return _reply_to_start_after_clear(session_id, path)
+        return _reply_to_start_after_compaction(session_id, path)
     lines = []
     if source == "startup" and path:
         lines.append(_describe_pending_handoff(os.path.dirname(path)))
@@ -129,7 +129,7 @@ def _lines_at_resume(session_id: str, path: str, event: Dict[str, Any]) -> List[
     return [cold_cache_line, _describe_giant_file(session_id, path)]
 
 
-def _start_after_clear(session_id: str, path: str) -> bytes:
+def _reply_to_start_after_clear(session_id: str, path: str) -> bytes:
     """Link the session that ``/clear`` started to the previous session, and return the reply.
 
     If a handoff is pending, the reply is the opening of its child.
@@ -155,7 +155,7 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
         )
         record_successor(handoff.child_id, session_id, _current_timestamp(), Where())
     _copy_tasks_of_child(handoff.child_id, session_id)
-    is_outdated = pending_handoff.is_outdated(handoff)
+    is_outdated = pending_handoff.is_handoff_outdated(handoff)
     outdated_text = "; your later work is not in it" if is_outdated else ""
     message = (
         f"the {handoff.kind} of {handoff.parent_id[:8]} is loaded{outdated_text}; /clear again "
@@ -167,7 +167,7 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
 
 def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
     """Copy the task list of the child whose opening this session gets. Do nothing if there is no list."""
-    if sys.version_info < MIN_ENGINE_PYTHON or not os.path.isdir(
+    if sys.version_info < MIN_ENGINE_PYTHON_VERSION or not os.path.isdir(
         os.path.join(Where().config, TASKS_FOLDER_NAME, child_id)
     ):
         return
@@ -194,13 +194,13 @@ def _opening_after_clear(
     return f"{AFTER_CLEAR_BEGINNING}({creation_time} UTC) that left this{later_work}:\n\n{opening}"
 
 
-def _start_after_compaction(session_id: str, path: str) -> bytes:
+def _reply_to_start_after_compaction(session_id: str, path: str) -> bytes:
     """Return a reply with the facts that a compaction removed.
 
     Return ``b""`` if the engine is not installed, or if the plugin's module made the compaction. In
     the second case nothing was lost.
     """
-    if sys.version_info < MIN_ENGINE_PYTHON or hook_state.consume_fresh_note(
+    if sys.version_info < MIN_ENGINE_PYTHON_VERSION or hook_state.consume_fresh_note(
         hook_state.compaction_note_name(session_id), MAX_END_TO_START_SECONDS
     ):
         return b""
@@ -336,7 +336,7 @@ def describe_new_folder(event: Dict[str, Any]) -> str:
 
 def _make_engine_line(describe: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
     """Return the line from the function ``describe``, or ``""`` if the engine is not installed."""
-    if sys.version_info < MIN_ENGINE_PYTHON:
+    if sys.version_info < MIN_ENGINE_PYTHON_VERSION:
         return ""
     try:
         return describe(event)
@@ -349,7 +349,7 @@ def _make_engine_line(describe: Callable[[Dict[str, Any]], str], event: Dict[str
 
 def _read_context(path: str) -> Optional[ContextSize]:
     """Return the size of a session's context. Return None if the file at ``path`` can't be read."""
-    if sys.version_info < MIN_ENGINE_PYTHON:
+    if sys.version_info < MIN_ENGINE_PYTHON_VERSION:
         return None
     try:
         # Imported late because most starts do not need it.

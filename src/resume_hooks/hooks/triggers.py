@@ -197,9 +197,9 @@ class Trigger(NamedTuple):
             return TYPED_SIGN
         return COMMAND_PREFIX
 
-    def replace_trigger_names(self, words: str) -> str:
+    def replace_trigger_names(self, message: str) -> str:
         """Return a message in which each trigger has the name that the user types."""
-        return _TRIGGER_NAME_PATTERN.sub(lambda match: self.name_of_verb(match[1]), words)
+        return _TRIGGER_NAME_PATTERN.sub(lambda match: self.name_of_verb(match[1]), message)
 
 
 def find_trigger_name(word: str) -> str:

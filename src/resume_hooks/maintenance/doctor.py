@@ -182,7 +182,7 @@ def _check_policy(_: str) -> Finding:
 def _check_plugin(cwd: str) -> Finding:
     plugins = {
         name: is_enabled
-        for name, is_enabled in claude_cli.enabled_plugins(cwd).items()
+        for name, is_enabled in claude_cli.read_enabled_plugins(cwd).items()
         if name.split("@")[0] == PLUGIN_NAME
     }
     if not plugins and _uses_only_other_agents():
@@ -289,7 +289,7 @@ def _check_other_tools(cwd: str) -> Finding:
             if any(word in command for word in RIVAL_TOOL_WORDS)
         }
     )
-    for name, is_enabled in claude_cli.enabled_plugins(cwd).items():
+    for name, is_enabled in claude_cli.read_enabled_plugins(cwd).items():
         if is_enabled and name.split("@")[0] in RIVAL_TOOL_WORDS:
             rival_plugins.append(name)
     if rival_plugins:
@@ -568,7 +568,7 @@ def _check_log(_: str) -> Finding:
         return ok_finding("no bug was recorded")
     bugs_text = "a bug" if len(entries) == 1 else f"{len(entries):,} bugs"
     detail = (
-        f"{bugs_text} recorded in {bug_log.log_file(Where())}, the last one on "
+        f"{bugs_text} recorded in {bug_log.log_file_path(Where())}, the last one on "
         f"{clock.format_minute(entries[-1])} UTC"
     )
     remedy = "Report it with the output of: resume-hooks doctor --bundle"

@@ -121,7 +121,7 @@ def list_remaining_paths(state: str, removed_paths: Collection[str]) -> list[str
         paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
         return [path for path in paths if path not in removed_paths]
 
-    def is_remaining(path: str) -> bool:
+    def is_still_present(path: str) -> bool:
         return (
             os.path.basename(path) not in NOTE_FOLDER_NAMES
             or not os.path.isdir(path)
@@ -130,7 +130,7 @@ def list_remaining_paths(state: str, removed_paths: Collection[str]) -> list[str
 
     try:
         if os.path.isdir(state):
-            return [path for path in list_other_paths(state) if is_remaining(path)]
+            return [path for path in list_other_paths(state) if is_still_present(path)]
         return []
     except OSError:
         return [state]

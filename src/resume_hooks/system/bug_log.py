@@ -33,7 +33,7 @@ _MAX_OPEN_ATTEMPTS = 10
 _PACKAGE_NAME = "resume_hooks"
 
 
-def log_file(where: Optional[Where] = None) -> str:
+def log_file_path(where: Optional[Where] = None) -> str:
     """Return the path of the log, which may not exist."""
     return os.path.join((where or Where()).state, LOG_FOLDER_NAME, LOG_FILE_NAME)
 
@@ -44,7 +44,7 @@ def log_bug(command: str, version: str, error: BaseException, where: Optional[Wh
     Return the log's path, or ``""`` if the log could not be written.
     """
     where = where or Where()
-    path = log_file(where)
+    path = log_file_path(where)
     timestamp = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     entry = "\n".join(
         [
@@ -84,7 +84,7 @@ def open_log(path: str) -> int:
 
 def read_log_entries(where: Optional[Where] = None) -> List[str]:
     """Return the entries of the old log and the current log, oldest first."""
-    path = log_file(where)
+    path = log_file_path(where)
     text = b""
     for name in (path + OLD_LOG_SUFFIX, path):
         with contextlib.suppress(OSError):

@@ -59,7 +59,7 @@ def settings_file_with_flag(key: str, cwd: str) -> str:
     )
 
 
-def enabled_plugins(cwd: str) -> dict[str, bool]:
+def read_enabled_plugins(cwd: str) -> dict[str, bool]:
     """Return for each plugin (``name@marketplace``) whether the client's settings enable it."""
     is_enabled: dict[str, bool] = {}
     for path in settings_files(cwd, Where()):

@@ -33,7 +33,7 @@ def shell_command(arguments: str) -> str:
     the launcher. In the shell of Claude Code's model, ``resume-hooks`` is a function (see
     hooks/session-start), and the plugin permits the model to call it.
     """
-    if not is_model_shell():
+    if not is_in_model_shell():
         return _launcher_command(arguments)
     if _CODEX_VARIABLE in os.environ:
         return lasting_shell_command(arguments)
@@ -58,7 +58,7 @@ def format_remedy(remedy: str) -> str:
     return _OUR_COMMAND_PATTERN.sub(lambda _: shell_command(""), remedy)
 
 
-def is_model_shell() -> bool:
+def is_in_model_shell() -> bool:
     """Check whether this process runs in the shell of Claude Code's or Codex's model."""
     return ("CLAUDECODE" in os.environ or _CODEX_VARIABLE in os.environ) and not sys.stdout.isatty()
 

@@ -108,15 +108,15 @@ def build_osc52_sequence(text: str, environ: Mapping[str, str]) -> bytes:
         # allow-passthrough is on. It ignores the other sequence.
         return unwrapped + b"\x1bPtmux;" + unwrapped.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
     if environ.get("STY"):
-        return _wrap_for_screen(unwrapped)
+        return _wrap_for_gnu_screen(unwrapped)
     if terminal_type.startswith("screen"):
         # Over ssh, it is unknown whether the terminal is tmux or screen. Each of them ignores the
         # sequence for the other.
-        return unwrapped + _wrap_for_screen(unwrapped)
+        return unwrapped + _wrap_for_gnu_screen(unwrapped)
     return unwrapped
 
 
-def _wrap_for_screen(sequence: bytes) -> bytes:
+def _wrap_for_gnu_screen(sequence: bytes) -> bytes:
     chunk_bytes = SCREEN_CHUNK_BYTES - len(b"\x1bP\x1b\\")
     chunks = (
         sequence[start : start + chunk_bytes] for start in range(0, len(sequence), chunk_bytes)

@@ -62,8 +62,8 @@ def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
     """
     report = examine_bytes(case.content, tmp_path)
     found = {group.kind.code: group for group in report.groups}
-    assert case.code in found
-    group = found[case.code]
+    assert case.defect_code in found
+    group = found[case.defect_code]
     assert (group.kind.severity, group.defects[0].record_number) == (
         case.severity,
         case.record_number,
@@ -185,7 +185,7 @@ def test_missing_file_backups_are_reported(config_home: ConfigHome) -> None:
 
 def test_the_most_severe_group_is_first(tmp_path: Path) -> None:
     """A report lists the group of the most severe findings first."""
-    case = next(case for case in CASES if case.code == "history-cut")
+    case = next(case for case in CASES if case.defect_code == "history-cut")
     report = examine_bytes(case.content[:-1], tmp_path)
     ranks = [SEVERITIES.index(group.kind.severity) for group in report.groups]
     assert ranks == sorted(ranks)

@@ -42,7 +42,7 @@ CASES_AND_VERSIONS = [
 pytestmark = pytest.mark.e2e
 
 
-def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
+def outline_request(messages: list[dict[str, Any]]) -> Iterator[str]:
     """Yield the messages of a request in the form of ``Case.repaired_outline``, up to the new prompt.
 
     Raises AssertionError if thinking has no signature.
@@ -86,4 +86,4 @@ def test_a_repaired_child_resumes(case: Case, version: str, tmp_path: Path) -> N
     assert result.returncode == 0, result.stderr
     spoken = [message for message in requests[0]["messages"] if message["role"] != "system"]
     assert spoken[0]["role"] == "user"
-    assert " ".join(filter(None, request_outline(spoken))) == case.repaired_outline
+    assert " ".join(filter(None, outline_request(spoken))) == case.repaired_outline

@@ -68,4 +68,4 @@ def test_every_defect_behind_an_error_message_has_a_case() -> None:
         for message in CODES_BY_MESSAGE
         for kind in defects_causing_error(f"400 {message}")
     }
-    assert named <= {case.code for case in CASES if case.repaired_outline}
+    assert named <= {case.defect_code for case in CASES if case.repaired_outline}

@@ -57,7 +57,7 @@ def write_repaired_child(
     return receipt, decided
 
 
-def chain_outline(path: str) -> str:
+def outline_live_chain(path: str) -> str:
     """Return the live chain of a file in the form of ``Case.repaired_outline``."""
     transcript = scan_transcript(path)
     words = []
@@ -87,7 +87,7 @@ def ids_after_repair(content: bytes, folder: Path, branch: str | None = None) ->
 def test_a_repaired_child_has_every_message(case: Case, config_home: ConfigHome) -> None:
     """A repaired child has every message, and only those defects that no repair can remove."""
     receipt, _ = write_repaired_child(case.content, config_home)
-    assert chain_outline(receipt.file) == case.repaired_outline
+    assert outline_live_chain(receipt.file) == case.repaired_outline
     left = examine_session(session_file(receipt.file), config_home.where)
     assert [group.kind.code for group in left.groups if group.kind.severity != "note"] == []
     assert all(check.ok for check in receipt.checks)
@@ -144,7 +144,7 @@ def test_a_repair_without_losses_lists_none(config_home: ConfigHome) -> None:
     """A repair that bridges a gap or drops thinking lists no losses."""
     for code in ("history-cut", "thinking-unsigned", "line-glued"):
         _, decided = write_repaired_child(
-            next(case.content for case in CASES if case.code == code), config_home
+            next(case.content for case in CASES if case.defect_code == code), config_home
         )
         assert decided.losses == ()
 
@@ -152,9 +152,9 @@ def test_a_repair_without_losses_lists_none(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("branch", ["a3", "u3"])
 def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
     """The repair of a session can end at a chosen record, and then omits the branch that clients show."""
-    case = next(case for case in CASES if case.code == "branch-longer")
+    case = next(case for case in CASES if case.defect_code == "branch-longer")
     receipt, _ = write_repaired_child(case.content, config_home, branch)
-    assert chain_outline(receipt.file) == f"{TWO_TURNS_OUTLINE} u3" + (
+    assert outline_live_chain(receipt.file) == f"{TWO_TURNS_OUTLINE} u3" + (
         " a3" if branch == "a3" else ""
     )
 
@@ -210,7 +210,7 @@ def test_several_records_in_one_line_are_separated(config_home: ConfigHome) -> N
     ]
     content = session_bytes(glued).replace(b"\n", b"") + b"\n" + session_bytes(VALID_RECORDS[3:])
     receipt, _ = write_repaired_child(content, config_home)
-    assert chain_outline(receipt.file) == "u1 call:1 result:1 u2 a2"
+    assert outline_live_chain(receipt.file) == "u1 call:1 result:1 u2 a2"
 
 
 def test_valid_records_keep_their_bytes(config_home: ConfigHome) -> None:

@@ -14,7 +14,7 @@ from resume_hooks.parts.marks import state as mark_state
 from tests.builders import SESSION, ConfigHome, conversation
 from tests.cli.conftest import Cli
 from tests.hooks.test_prompt import OTHER_ID, assert_paste_is_reported, prompt_event
-from tests.hooks.test_triggers import PASTED_ID, assert_trigger, assert_trigger_has_paste
+from tests.hooks.test_triggers import PASTED_SESSION_ID, assert_trigger, assert_trigger_has_paste
 from tests.sessions.archived.test_verbs import assert_refused
 from tests.test_clock_jumps import (
     YEAR_SECONDS,
@@ -143,11 +143,11 @@ PROMPTS_WITH_OLD_NAMES = [
     (">Rewind it was slower", "back", "it was slower"),
 ]
 PROMPTS_WITH_PASTE = [
-    (f">back it was slower/resume {PASTED_ID}", "back"),
+    (f">back it was slower/resume {PASTED_SESSION_ID}", "back"),
     (">back it was slower /clear", "back"),
-    (f">back>back it /resume {PASTED_ID}", "back"),
-    (f">mark try it/resume {PASTED_ID}", "mark"),
-    (f">mark try it>mark yes /resume {PASTED_ID}", "mark"),
+    (f">back>back it /resume {PASTED_SESSION_ID}", "back"),
+    (f">mark try it/resume {PASTED_SESSION_ID}", "mark"),
+    (f">mark try it>mark yes /resume {PASTED_SESSION_ID}", "mark"),
 ]
 
 

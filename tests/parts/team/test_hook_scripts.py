@@ -20,7 +20,7 @@ from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_install import count_build_attempts, read_install_state, run_installer
-from tests.hook_scripts.test_notice import stop_event, stop_hook_calls_python, write_transcript
+from tests.hook_scripts.test_notice import make_stop_event, stop_hook_calls_python, write_transcript
 from tests.hook_scripts.test_session import STARTUP_EVENT, wait_for_file, write_ready_venv
 from tests.hooks.conftest import RunHook
 from tests.test_import_budget import HEAVY_MODULES, add_parent_packages, loaded_modules
@@ -32,7 +32,7 @@ def test_the_stop_hook_calls_the_engine_for_a_joined_team(plugin: PluginCopy) ->
     The hook does not call the engine if the team's file ``push`` is missing or the client is not
     interactive.
     """
-    body = stop_event(write_transcript(plugin, conversation(2)))
+    body = make_stop_event(write_transcript(plugin, conversation(2)))
     mark = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team" / "push"
     assert not stop_hook_calls_python(plugin, body)
     mark.parent.mkdir(parents=True)

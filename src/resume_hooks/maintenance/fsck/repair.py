@@ -48,7 +48,7 @@ from resume_hooks.transcripts.records import ASSISTANT, PROGRESS, Record, parse_
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import CopyPreparationObserver
 
-REPAIR_KIND: Final = "repair"
+REPAIRED_CHILD_KIND: Final = "repair"
 
 _LOSSY_DEFECT_KINDS = frozenset(
     {
@@ -258,7 +258,9 @@ class SessionRepair(NamedTuple):
     losses: tuple[str, ...]
 
 
-def plan_any_repair(session: SessionFile, where: Where, branch: str | None = None) -> SessionRepair:
+def plan_repair_of_any_agent(
+    session: SessionFile, where: Where, branch: str | None = None
+) -> SessionRepair:
     """Plan a repaired child of a session of any agent. Raise the same errors as ``plan_repair``."""
     agent = agent_of_session(session, where)
     if agent.name == CLAUDE_NAME:
@@ -309,7 +311,7 @@ def plan_repair(
     )
     _scan_salvaged_records(repaired_transcript, write_scan)
     ends = HeadTail(session.path)
-    child = make_draft(session, ends, REPAIR_KIND, where, output_dir)
+    child = make_draft(session, ends, REPAIRED_CHILD_KIND, where, output_dir)
     tokens_before, tokens_after = _count_tokens(session.path, transcript.chain, chain)
     stated_size = tokens.read_stated_size(session.path)
     rewrite = plan_chain_rewrite(

@@ -51,7 +51,7 @@ from resume_hooks.search.scope import (
 )
 from resume_hooks.search.sources import Sources
 from resume_hooks.system.git_worktrees import project_of_folder, repository_root
-from resume_hooks.system.invocation import is_model_shell
+from resume_hooks.system.invocation import is_in_model_shell
 from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
@@ -114,7 +114,7 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
     shown_path = plain_line(path)
     # A model may search without asking the user. It must not use a search to read the lines of
     # arbitrary files.
-    if is_model_shell() and not _has_session_in_checkouts(path, where):
+    if is_in_model_shell() and not _has_session_in_checkouts(path, where):
         raise UsageError(
             f"No session worked in a folder that contains {shown_path}",
             f"Give the path of a file in a project. {_LINE_REMEDY}",

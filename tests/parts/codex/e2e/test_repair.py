@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.maintenance.fsck.repair import plan_any_repair
+from resume_hooks.maintenance.fsck.repair import plan_repair_of_any_agent
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex import rollouts
@@ -83,7 +83,7 @@ def test_codex_resumes_a_repaired_thread(
         with pytest.raises(AssertionError, match="asked nothing"):
             client.resume(rollouts.THREAD_ID)
     path.write_bytes(before)
-    decided = plan_any_repair(
+    decided = plan_repair_of_any_agent(
         resolve_locator(rollouts.THREAD_ID, "/", Where(), allow_other_agents=True), Where()
     )
     assert [group.kind.code for group in decided.report.groups] == [code]

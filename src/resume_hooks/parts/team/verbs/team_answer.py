@@ -28,7 +28,7 @@ from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import TeamSession, find_team_session
 from resume_hooks.parts.team.team_file import Team, read_team
 from resume_hooks.parts.team.verbs import SearchOptions
-from resume_hooks.system.invocation import is_model_shell
+from resume_hooks.system.invocation import is_in_model_shell
 from resume_hooks.system.processes import is_below_client
 from resume_hooks.system.text import format_count, plain_line
 
@@ -83,7 +83,7 @@ def connect_to_read(options: VerbOptions) -> Iterator[Database]:
     from any shell that a client started is considered a request of the model, even if no
     environment variable of the shell names the client.
     """
-    if is_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
+    if is_in_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
         # Imported here because searches by the user do not need it.
         from resume_hooks.parts.team import background
 
