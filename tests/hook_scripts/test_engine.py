@@ -30,7 +30,7 @@ def write_fake_python(path: Path, output: str, exit_status: int = 0) -> None:
     path.chmod(0o755)
 
 
-def test_the_launcher_looks_up_pythons_in_order(plugin: PluginCopy, tmp_path: Path) -> None:
+def test_the_launcher_looks_for_python_in_a_fixed_order(plugin: PluginCopy, tmp_path: Path) -> None:
     """The launcher uses the first Python that it finds.
 
     It looks in RESUME_HOOKS_PYTHON, the data folder, the repository, and PATH, in this order.
@@ -116,7 +116,7 @@ def test_the_model_may_run_reading_verbs(plugin: PluginCopy, verb: str) -> None:
     "verb",
     ["handoff", "trim", "delete", "config", "install", "--install", "--json", "slash", "new"],
 )
-def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
+def test_the_model_may_not_run_writing_verbs(plugin: PluginCopy, verb: str) -> None:
     """In the model's shell, verbs that write and unknown verbs are refused with exit code 1.
 
     The launcher also refuses them in Codex. If Claude Code has a command for the verb, the message
@@ -157,7 +157,7 @@ def test_the_model_cannot_write_a_file_with_doctor(plugin: PluginCopy, output: s
     )
 
 
-def test_a_slash_command_may_write(plugin: PluginCopy) -> None:
+def test_a_slash_command_may_run_a_writing_verb(plugin: PluginCopy) -> None:
     """In the model's shell, ``--slash`` runs a slash command that writes.
 
     The text that the user typed after the command comes from stdin.
@@ -166,7 +166,7 @@ def test_a_slash_command_may_write(plugin: PluginCopy) -> None:
     assert done.stdout == "engine slash handoff\nfix $(this) 'now'\n"
 
 
-def test_the_user_may_write(plugin: PluginCopy) -> None:
+def test_the_user_may_run_every_verb(plugin: PluginCopy) -> None:
     """The user may run every verb outside the client, and also inside the client on a terminal."""
     assert plugin.run_engine("handoff").stdout == "engine handoff\n"
     ours, theirs = pty.openpty()
@@ -268,7 +268,7 @@ def test_a_killed_engine_is_not_reinstalled(
 
 
 @pytest.mark.parametrize(("exit_status", "is_reinstalled"), [(0, False), (1, True)])
-def test_only_a_python_that_does_not_start_is_reinstalled(
+def test_the_engine_is_reinstalled_only_if_its_python_does_not_start(
     plugin: PluginCopy, fake_installation: Path, exit_status: int, is_reinstalled: bool
 ) -> None:
     """The engine is installed again only if the Python in the repository does not start.

@@ -118,7 +118,7 @@ def test_a_ready_engine_is_not_built_again(quick_plugin: PluginCopy) -> None:
 
 
 @pytest.mark.parametrize("folder", [".", "hooks"])
-def test_a_launcher_named_by_a_relative_path_installs(
+def test_a_launcher_named_by_a_relative_path_installs_the_engine(
     quick_plugin: PluginCopy, folder: str
 ) -> None:
     """If the user runs the launcher by a relative path, it still installs the engine."""
@@ -169,7 +169,7 @@ def test_a_killed_installer_keeps_the_old_venv(quick_plugin: PluginCopy) -> None
     )
 
 
-def test_a_failure_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> None:
+def test_a_failed_installation_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> None:
     """After a failure, the installer waits an hour, unless it runs with ``--now``.
 
     It leaves no incomplete venv behind.
@@ -190,7 +190,7 @@ def test_a_failure_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> Non
     assert read_install_state(quick_plugin)["state"] == "ready"
 
 
-def test_a_newer_lock_is_installed_immediately(quick_plugin: PluginCopy) -> None:
+def test_a_newer_lock_file_is_installed_immediately(quick_plugin: PluginCopy) -> None:
     """If the lock file is newer than the last failed installation, the installer does not wait.
 
     The newer lock file may solve the problem.
@@ -219,7 +219,7 @@ def test_a_damaged_state_file_does_not_prevent_an_installation(
     assert (quick_plugin.data_folder / "venv").is_symlink()
 
 
-def test_a_failure_in_the_future_is_ignored(quick_plugin: PluginCopy) -> None:
+def test_a_failure_time_in_the_future_is_ignored(quick_plugin: PluginCopy) -> None:
     """If the time of a failure is in the future, the installer does not wait.
 
     This happens if the clock was set back.
@@ -366,7 +366,9 @@ def test_the_lock_files_contain_hashes_and_no_addresses() -> None:
     assert not any("://" in line for line in lines)
 
 
-def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: Path) -> None:
+def test_a_venv_can_use_the_packages_of_an_installed_command(
+    quick_plugin: PluginCopy, tmp_path: Path
+) -> None:
     """If pipx or uv installed the command ``resume-hooks``, the venv uses its packages.
 
     Nothing is downloaded. If the command was removed and a hook has marked the venv as broken, all

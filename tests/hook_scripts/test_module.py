@@ -104,7 +104,7 @@ def test_the_module_is_valid_javascript(tmp_path: Path) -> None:
         ("", {"RESUME_HOOKS_HANDOFF_TOOL": "on"}, True),
     ],
 )
-def test_a_start_requests_tools_only_if_settings_name_one(
+def test_a_start_requests_tools_only_if_a_setting_turns_one_on(
     plugin: PluginCopy, tmp_path: Path, settings: str, env: dict[str, str], is_requested: bool
 ) -> None:
     """When a client starts, the module asks the engine for tools only if a setting turns a tool on.

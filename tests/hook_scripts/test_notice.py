@@ -188,7 +188,7 @@ def test_the_tokens_of_the_last_answer_are_compared(plugin: PluginCopy, name: st
     assert not stop_hook_calls_python(plugin, body)
 
 
-def test_an_answer_followed_by_a_megabyte_is_not_counted(plugin: PluginCopy) -> None:
+def test_an_answer_followed_by_a_megabyte_of_output_is_not_counted(plugin: PluginCopy) -> None:
     """If a megabyte of output follows the last answer, the script does not call Python after this turn."""
     body = make_stop_event(
         write_transcript(
@@ -211,7 +211,7 @@ def test_the_transcript_is_found_by_the_session_id(plugin: PluginCopy, tmp_path:
     assert not stop_hook_calls_python(plugin, make_stop_event(tmp_path / "gone.jsonl"))
 
 
-def test_newer_settings_start_python(plugin: PluginCopy) -> None:
+def test_newer_settings_make_the_script_call_python(plugin: PluginCopy) -> None:
     """If the settings changed after the note was written, the script calls Python.
 
     The new settings may contain a lower limit than the note.
@@ -358,7 +358,9 @@ def test_the_end_of_a_turn_restores_a_removed_link(plugin: PluginCopy) -> None:
     assert not link.samefile(path)
 
 
-def test_the_end_of_a_turn_links_no_other_file(plugin: PluginCopy, tmp_path: Path) -> None:
+def test_the_end_of_a_turn_links_no_file_outside_the_projects_folders(
+    plugin: PluginCopy, tmp_path: Path
+) -> None:
     """After a turn, the script makes no links to symbolic links or files outside the projects' folders.
 
     It makes no links in a folder that is a symbolic link.

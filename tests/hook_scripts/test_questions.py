@@ -92,14 +92,14 @@ def test_a_key_pressed_as_a_question_opens_is_ignored(
 
 
 @pytest.mark.parametrize("is_requested", [True, False])
-def test_a_later_answer_counts_immediately(is_requested: bool) -> None:
+def test_an_answer_after_four_seconds_counts_immediately(is_requested: bool) -> None:
     """Esc four seconds after a question appears counts as the last choice; the question does not return."""
     done = run_question(("", 4000), is_requested=is_requested)
     assert (done["told"], done["shown"]) == (["", "no"], 1)
 
 
 @pytest.mark.parametrize("is_requested", [True, False])
-def test_a_question_that_the_client_refuses_ends(is_requested: bool) -> None:
+def test_a_question_that_the_client_refuses_to_show_ends(is_requested: bool) -> None:
     """If the client refuses to show a question three times, the question ends with the last choice."""
     done = run_question(*[("", 0)] * 3, is_requested=is_requested)
     assert (done["told"], done["shown"]) == (["", "no"], 3)

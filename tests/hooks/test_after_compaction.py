@@ -194,7 +194,7 @@ def test_early_messages_are_read_if_there_is_space(
     assert reaches[1:] == [80_000, None]
 
 
-def test_hostile_rules_stay_inside_the_block(config_home: ConfigHome) -> None:
+def test_hostile_rules_stay_inside_the_lineage_block(config_home: ConfigHome) -> None:
     """The restored text has one lineage block, even if a rule contains the block's markers.
 
     Control characters are removed from the rule.
@@ -241,7 +241,9 @@ def test_a_damaged_session_restores_no_text(config_home: ConfigHome, damage: byt
     assert restored_text(config_home, 1) == ""
 
 
-def test_the_hook_adds_the_text_as_context(config_home: ConfigHome, run_hook: RunHook) -> None:
+def test_the_hook_adds_the_restored_text_as_context(
+    config_home: ConfigHome, run_hook: RunHook
+) -> None:
     """The hook passes the restored text to the model as context and shows the user nothing.
 
     If the event names a file that does not belong to the session, the hook does not read it.

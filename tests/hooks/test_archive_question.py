@@ -122,7 +122,7 @@ def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: Config
     assert archived_ids(client_that_can_ask.where) == [parent.session_id]
 
 
-def test_a_restore_needs_no_answer(client_that_can_ask: ConfigHome) -> None:
+def test_a_restore_works_without_an_answer(client_that_can_ask: ConfigHome) -> None:
     """``restore`` archives and restores a deleted session even if the user has not answered the question."""
     session = session_of_age(client_that_can_ask, 1, 1)
     count_copies_at_start(client_that_can_ask)

@@ -102,7 +102,9 @@ def count_utf16_units(text: str) -> int:
 @pytest.mark.parametrize("is_slash", [True, False])
 @pytest.mark.parametrize("copied", COPY_RESULTS)
 @pytest.mark.parametrize("first_words", ["handed off", "trimmed", "already trimmed"])
-def test_a_card_gives_both_commands(copied: CopyResult, is_slash: bool, first_words: str) -> None:
+def test_the_card_of_a_child_shows_both_commands_that_open_it(
+    copied: CopyResult, is_slash: bool, first_words: str
+) -> None:
     """A child's card shows two commands that open the child: one for Claude Code and one for a shell.
 
     The card also shows the title, the tokens, the next step or the options, and the warnings. The

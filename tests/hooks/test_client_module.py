@@ -323,7 +323,7 @@ def test_a_rollover_cancelled_early_is_reported(parent: Path) -> None:
     assert list_children(parent) == []
 
 
-def test_session_and_recall_reply_with_the_text_to_paste(parent: Path) -> None:
+def test_the_commands_session_and_recall_reply_with_the_text_to_paste(parent: Path) -> None:
     """``session`` and ``recall`` reply with a text that the user can paste."""
     assert SESSION in ask_engine("session")["text"]
     assert SESSION in ask_engine("resume-hooks:resume")["text"]
@@ -335,7 +335,7 @@ def test_session_and_recall_reply_with_the_text_to_paste(parent: Path) -> None:
     assert list_children(parent) == []
 
 
-def test_full_replies_with_a_card_and_its_table(parent: Path) -> None:
+def test_the_command_full_replies_with_a_card_and_its_table(parent: Path) -> None:
     """The reply to ``full`` contains the lines of the card, and the table that appears after a key press.
 
     Without a screen, or with ``--table`` or other words, the reply is plain text.
@@ -399,7 +399,7 @@ def test_every_command_reports_a_failure_in_one_text(config_home: ConfigHome, ve
         assert set(answer_module(verb, {**event, "screen": True, "waiting": True})) == {shown}
 
 
-def test_the_error_suggests_the_intended_word(parent: Path) -> None:
+def test_a_misspelled_option_suggests_the_right_one(parent: Path) -> None:
     """The reply to a misspelled option suggests the right one.
 
     For ``--in-place``, which is an option only in a shell, the reply suggests ``/trim here``.

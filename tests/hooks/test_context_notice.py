@@ -104,7 +104,9 @@ def test_a_full_context_is_reported_once(config_home: ConfigHome, end_turn: Any)
     assert read_note(config_home)["told"] == 200_000
 
 
-def test_a_larger_window_is_reported_again(config_home: ConfigHome, end_turn: Any) -> None:
+def test_a_full_context_is_reported_again_for_a_larger_window(
+    config_home: ConfigHome, end_turn: Any
+) -> None:
     """The hook prints its line again if the context window turns out to be a million tokens.
 
     A context of more than 200,000 tokens proves that the window is larger than usual.

@@ -220,7 +220,7 @@ def test_deleted_sessions_are_packed_once_a_day(config_home: ConfigHome) -> None
     assert sorted(os.listdir(entry.folder)) == ["manifest.json", "pack-1.xz"]
 
 
-def test_the_background_hook_ends_after_its_client(
+def test_the_background_hook_stops_after_its_client_has_ended(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If its client has ended, the background hook stops after one session, and the next hook continues.
@@ -252,15 +252,15 @@ def test_the_background_hook_never_raises(
     assert archived_ids(config_home.where) == []
 
 
-@pytest.mark.parametrize("entry", ["cli", "sdk-cli"])
+@pytest.mark.parametrize("entrypoint", ["cli", "sdk-cli"])
 def test_a_start_links_every_session(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, entry: str
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, entrypoint: str
 ) -> None:
     """A start links every session, so that the next start can archive what the client deleted.
 
     A headless run does the same.
     """
-    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entrypoint)
     path = Path(session_of_age(config_home, 1, 2).path)
     background.archive_in_background(make_start_event(config_home))
     link = Path(held_links.links_folder(config_home.where), path.parent.name, path.name)

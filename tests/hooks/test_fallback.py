@@ -30,7 +30,7 @@ def ask_fallback(run_hook: RunHook, any_python: str, tmp_path: Path) -> AskFallb
     """
 
     def answer_of_fallback(
-        prompt: object, *, state: object = None, session: object = SESSION
+        prompt: object, *, state: object = None, session_id: object = SESSION
     ) -> str:
         data = tmp_path / "data"
         data.mkdir(exist_ok=True)
@@ -38,7 +38,7 @@ def ask_fallback(run_hook: RunHook, any_python: str, tmp_path: Path) -> AskFallb
             content = state if isinstance(state, bytes) else json.dumps(state).encode()
             (data / "install.json").write_bytes(content)
         event, environ = (
-            {"prompt": prompt, "session_id": session},
+            {"prompt": prompt, "session_id": session_id},
             {"CLAUDE_PLUGIN_DATA": str(data), "PATH": ""},
         )
         done = run_hook("fallback", event, environ=environ, python=any_python)
@@ -133,17 +133,17 @@ def test_the_fallback_lets_a_prompt_without_a_trigger_pass(
     assert ask_fallback(prompt) == ""
 
 
-@pytest.mark.parametrize("session", ["../x", "", None, 7, f"{SESSION}\0"])
+@pytest.mark.parametrize("session_id", ["../x", "", None, 7, f"{SESSION}\0"])
 def test_an_invalid_session_id_does_not_prevent_an_answer(
-    ask_fallback: AskFallback, session: object
+    ask_fallback: AskFallback, session_id: object
 ) -> None:
     """Even if the session id in the event is invalid, the fallback answers."""
-    assert "needs the engine" in ask_fallback(">session", session=session)
+    assert "needs the engine" in ask_fallback(">session", session_id=session_id)
 
 
 def test_the_fallback_recognizes_a_pasted_client_command(ask_fallback: AskFallback) -> None:
     """If a prompt ends with a pasted ``/resume`` line, the fallback says how to paste such a line."""
-    assert ask_fallback(f">handoff x/resume {SESSION}").endswith("Ctrl+C (once!), paste again.")
+    assert ask_fallback(f">handoff x/resume {SESSION}").endswith("Ctrl+C once, then paste.")
 
 
 def test_the_fallback_replies_to_the_module(

@@ -86,7 +86,7 @@ def test_the_first_choice_makes_a_repaired_copy(
 
 
 @pytest.mark.parametrize("word", [QUESTION_CHOICES[REPAIR_QUESTION][-1][1], "what is that?"])
-def test_not_now_changes_nothing(config_home: ConfigHome, word: str) -> None:
+def test_the_answer_not_now_changes_nothing(config_home: ConfigHome, word: str) -> None:
     """If the user answers "not now", no copy is made, and the reply names commands for a later repair.
 
     If the user types any other text as the answer, the effect is the same.

@@ -77,7 +77,7 @@ def reply_after_clear(run_hook: RunHook, child: Path) -> dict[str, Any]:
         ">handoff --new-task fix the tests",
     ],
 )
-def test_clear_opens_with_the_pending_handoff(
+def test_a_session_after_clear_opens_with_the_pending_handoff(
     config_home: ConfigHome, parent: str, run_hook: RunHook, prompt: str
 ) -> None:
     """After ``handoff`` and ``/clear``, the new session starts with the same opening as the child.

@@ -113,7 +113,7 @@ def test_a_different_size_makes_a_new_child(parent: Path) -> None:
     assert len(list_children(parent)) == 2
 
 
-def test_the_size_all_makes_a_fork(parent: Path) -> None:
+def test_the_handoff_size_all_makes_a_fork(parent: Path) -> None:
     """The size ``all`` makes a fork of the whole conversation, without a next step."""
     reply = request_handoff("all")
     (child,) = list_children(parent)

@@ -31,7 +31,7 @@ def enable_handoff_tool(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
     return config_home
 
 
-def test_the_tool_is_off_by_default(
+def test_the_handoff_tool_is_off_by_default(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless its setting is on, the tool is not offered to the model and a call gets no answer.
@@ -69,7 +69,7 @@ def test_the_question_shows_the_exact_step() -> None:
 
 @pytest.mark.usefixtures("enable_handoff_tool")
 @pytest.mark.parametrize("answer", ["no", "Yes", "do it"])
-def test_only_the_first_choice_is_a_yes(answer: str) -> None:
+def test_only_the_first_choice_means_yes(answer: str) -> None:
     """Only the first choice means yes. Any other answer means no, and the reply tells the model so."""
     told = call_handoff_tool("x", said=answer)
     assert set(told) == {"text"}

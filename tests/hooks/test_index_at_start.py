@@ -65,7 +65,7 @@ def test_a_search_reports_unindexed_files(
     assert Path(hook_state.note_path("indexed.json")).stat().st_mtime == made
 
 
-def test_the_hook_does_not_wait_for_another_update(config_home: ConfigHome) -> None:
+def test_the_hook_does_not_wait_for_another_index_update(config_home: ConfigHome) -> None:
     """If another process is updating the index, the hook ends immediately and does not store a time.
 
     Without a stored time, the next start tries again.
@@ -83,7 +83,7 @@ def test_the_hook_does_not_wait_for_another_update(config_home: ConfigHome) -> N
     assert index_status(config_home.where).outdated_file_count == 1
 
 
-def test_the_update_ends_after_its_client(
+def test_the_index_update_stops_after_its_client_has_ended(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If its client has ended, the hook stops after one file, and the next hook indexes the other files."""

@@ -111,7 +111,7 @@ def test_a_handoff_larger_than_the_context_is_not_offered(config_home: ConfigHom
     )
 
 
-def test_the_table_compares_all_ways(config_home: ConfigHome) -> None:
+def test_the_table_compares_all_ways_to_continue(config_home: ConfigHome) -> None:
     """The table has a row for each way to continue and for each handoff size, and is 48 columns wide.
 
     Each row shows the tokens, the cost with a warm and with a cold cache, and the content.
@@ -307,7 +307,7 @@ def test_a_session_with_much_space_lists_the_ways_to_continue(config_home: Confi
     assert handoff not in resume_card(make_comparison(config_home), COPY_RESULTS[0], RESUME_TRIGGER)
 
 
-def test_the_card_omits_impossible_ways(config_home: ConfigHome) -> None:
+def test_the_card_omits_impossible_ways_to_continue(config_home: ConfigHome) -> None:
     """The first line of the card omits ways to continue that are impossible."""
     trim = tuple(row for row in ESTIMATES if row.name != HANDOFF)
     for estimates, words in (

@@ -83,7 +83,7 @@ def test_a_repeated_rollover_costs_nothing(
     assert len(list_children(parent)) == len(made.calls()) == 2
 
 
-def test_a_rollover_after_another_prompt_is_new(
+def test_a_rollover_after_another_prompt_makes_a_new_child(
     config_home: ConfigHome, type_prompt: TypePrompt, parent: Path
 ) -> None:
     """If the user typed another prompt after a rollover, the next rollover makes a new child.

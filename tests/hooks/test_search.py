@@ -76,7 +76,7 @@ def test_the_card_of_a_search_lists_the_hits(
         ">search --ALL  redis elsewhere",
     ],
 )
-def test_all_searches_every_project(
+def test_the_option_all_searches_every_project(
     home_with_two_projects: ConfigHome, card_lines: CardLines, prompt: str
 ) -> None:
     """``>search --all`` searches every project; without ``--all``, only the current one is searched."""
@@ -151,7 +151,7 @@ def test_hostile_hits_do_not_change_the_card(
     assert "  /resume evil" not in lines
 
 
-def test_a_new_session_searches_its_project(
+def test_a_search_in_a_new_session_covers_its_project(
     home_with_two_projects: ConfigHome,
     card_lines: CardLines,
     monkeypatch: pytest.MonkeyPatch,
@@ -172,7 +172,7 @@ def test_a_new_session_searches_its_project(
     assert "Your text: quux" in lines
 
 
-def test_a_moved_session_searches_both_projects(
+def test_a_search_in_a_moved_session_covers_both_projects(
     config_home: ConfigHome, card_lines: CardLines
 ) -> None:
     """If the session's file was moved to another project, the search covers the old and the new project."""

@@ -160,7 +160,7 @@ def test_repeated_clears_write_a_chain_of_links(
 
 
 @RUN_ON_BOTH_PYTHONS
-def test_an_older_client_is_found_among_the_ancestors(
+def test_an_older_client_is_found_among_the_ancestor_processes(
     config_home: ConfigHome, any_python: str
 ) -> None:
     """Without CLAUDE_PID, the client is the nearest ancestor process that is neither a shell nor a Python."""
@@ -407,7 +407,7 @@ def pending_child(config_home: ConfigHome) -> Path:
     return Path(path)
 
 
-def test_clear_after_a_rollover_is_reported(
+def test_a_pending_rollover_is_reported_after_clear(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
     """If a rollover is pending, the start after ``/clear`` reports it and records a link.
@@ -439,7 +439,7 @@ def make_start_event_in_folder_of(path: Path, started_id: str, source: str) -> d
 
 
 @RUN_ON_BOTH_PYTHONS
-def test_clear_after_a_handoff_opens_with_its_digest(
+def test_a_session_after_handoff_and_clear_opens_with_the_digest(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
     """After a handoff and ``/clear``, the new session starts with the handoff's opening, but only once.

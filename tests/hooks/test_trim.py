@@ -113,7 +113,7 @@ def test_a_preview_writes_nothing(type_prompt: TypePrompt, parent: Path, prompt:
         (">trim", ">trim/resume-hooks:trim yes"),
     ],
 )
-def test_yes_makes_the_child(
+def test_the_answer_yes_makes_the_child(
     type_prompt: TypePrompt, parent: Path, question: str, yes: str
 ) -> None:
     """``>trim yes`` makes a child with placeholders, and leaves the parent unchanged.
@@ -353,7 +353,9 @@ def test_a_child_of_another_session_is_not_offered(
 
 
 @pytest.mark.parametrize("word", ["Cancel", "no", "n", "NO"])
-def test_cancel_deletes_the_question(type_prompt: TypePrompt, parent: Path, word: str) -> None:
+def test_the_word_cancel_deletes_the_question(
+    type_prompt: TypePrompt, parent: Path, word: str
+) -> None:
     """``>trim cancel`` deletes the question. Without a question, the card says so."""
     type_prompt(">trim")
     assert "resume-hooks: Cancelled" in type_prompt(f">trim {word}")

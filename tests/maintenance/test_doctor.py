@@ -207,7 +207,9 @@ def test_doctor_checks_the_state_folder(cwd: Path, client_config: Path) -> None:
     assert "not a folder" in finding_named(cwd, "state").detail
 
 
-def test_an_impossible_state_folder_is_found(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_folder_that_cannot_be_created_is_reported(
+    cwd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A state folder that cannot be created is a problem: a parent is a file or cannot be written."""
     (cwd / "file").touch()
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "file" / "state"))
@@ -343,7 +345,7 @@ def test_logged_bugs_are_reported(cwd: Path) -> None:
     assert "secret" not in finding.detail
 
 
-def test_doctor_checks_a_policy(cwd: Path, client_config: Path) -> None:
+def test_doctor_reports_a_policy(cwd: Path, client_config: Path) -> None:
     """A policy is reported with its file and the features that do not work."""
     assert finding_named(cwd, "policy").level == "ok"
     write_json(client_config / "remote-settings.json", {"permissions": {}})

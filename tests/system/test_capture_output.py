@@ -69,7 +69,7 @@ def test_a_program_is_ended_at_the_time_limit(tmp_path: Path) -> None:
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
-def test_the_time_limit_applies_after_pipes_are_closed() -> None:
+def test_the_time_limit_applies_after_a_program_has_closed_its_pipes() -> None:
     """A program that closed all its streams and hangs is stopped at the time limit."""
     assert run_shell_line("exec <&- >&- 2>&-; sleep 300", timeout_seconds=0.3).has_timed_out
 
@@ -110,7 +110,7 @@ def test_a_missing_program_raises_an_os_error() -> None:
         )
 
 
-def test_a_run_works_in_another_thread() -> None:
+def test_a_program_can_be_run_in_another_thread() -> None:
     """A program can be run in a thread other than the main one, where signals can't be handled."""
     found: list[capture_output.CapturedOutput] = []
     thread = threading.Thread(target=lambda: found.append(run_shell_line("echo done")))

@@ -274,7 +274,7 @@ def test_over_ssh_only_a_forwarded_display_is_used(
     )
 
 
-def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None:
+def test_a_copy_to_the_windows_clipboard_is_unconfirmed_under_wsl(tmp_path: Path) -> None:
     """Under WSL, the text is sent to ``clip.exe`` as UTF-16, and the copy is unconfirmed."""
     (tmp_path / "bin").mkdir()
     _write_program(tmp_path, "clip.exe", f"/bin/cat >{tmp_path / 'got'}")

@@ -24,7 +24,7 @@ FIND_CLIENT_SCRIPT = (
 )
 
 
-def test_ancestors_start_at_the_parent() -> None:
+def test_the_list_of_ancestors_starts_at_the_parent() -> None:
     """The list of ancestors begins with the parent, and each process is followed by its own parent."""
     found = list(iterate_ancestors())
     assert found[0].pid == os.getppid()
@@ -63,7 +63,7 @@ def test_shells_and_python_interpreters_are_not_clients(tmp_path: Path) -> None:
     assert shown[0] == shown[1]
 
 
-def test_ps_is_read_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ancestors_are_found_with_ps_if_proc_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without ``/proc``, the same ancestors are found with ``ps``."""
     by_proc = [process.pid for process in iterate_ancestors()]
     monkeypatch.setattr(
@@ -87,7 +87,7 @@ def test_a_process_name_may_have_any_characters(tmp_path: Path) -> None:
         sleeper.wait()
 
 
-def test_a_cycle_of_parents_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_of_ancestors_ends_despite_a_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
     """The list of ancestors ends even if two processes are each other's parent.
 
     Such a cycle is possible after process ids were reused.

@@ -211,7 +211,7 @@ def test_a_terminal_without_a_clipboard_gets_no_sequence(environ: dict[str, str]
     assert terminal.build_osc52_sequence("text", environ) == b""
 
 
-def test_the_limit_applies_to_the_encoded_text() -> None:
+def test_the_length_limit_applies_to_the_encoded_text() -> None:
     """The longest text within the limit is encoded, and a text of one more byte is not."""
     longest = "x" * (terminal.MAX_BASE64_BYTES // 4 * 3)
     assert _decode_payload(terminal.build_osc52_sequence(longest, {})) == longest

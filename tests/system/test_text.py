@@ -20,7 +20,7 @@ from resume_hooks.system.text import (
 
 
 @pytest.mark.parametrize(
-    ("foreign", "shown"),
+    ("text", "cleaned_text"),
     [
         ("Fix the parser", "Fix the parser"),
         ("naïve · 日本語 · 👩‍👩‍👧", "naïve · 日本語 · 👩‍👩‍👧"),
@@ -39,25 +39,28 @@ from resume_hooks.system.text import (
         ("lone \ud83d", "lone \ufffd"),
     ],
 )
-def test_control_characters_are_removed_from_foreign_text(foreign: str, shown: str) -> None:
+def test_control_characters_are_removed_from_foreign_text(text: str, cleaned_text: str) -> None:
     """Escape sequences and characters that reorder text are removed. Other scripts and emoji are kept."""
-    assert plain_text(foreign) == shown
+    assert plain_text(text) == cleaned_text
 
 
 @given(st.text(st.characters(codec=None)))
-def test_plain_text_keeps_only_line_feeds_and_tabs(foreign: str) -> None:
+def test_plain_text_keeps_only_line_feeds_and_tabs(text: str) -> None:
     """Plain text has no control characters except line feeds and tabs, and can be encoded.
 
     Cleaning it again changes nothing.
     """
-    shown = plain_text(foreign)
-    shown.encode()
-    assert {c for c in shown if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}} <= {"\n", "\t"}
-    assert plain_text(shown) == shown
-    assert "\n" not in plain_line(foreign)
+    cleaned_text = plain_text(text)
+    cleaned_text.encode()
+    assert {c for c in cleaned_text if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}} <= {
+        "\n",
+        "\t",
+    }
+    assert plain_text(cleaned_text) == cleaned_text
+    assert "\n" not in plain_line(text)
 
 
-def test_a_json_value_becomes_encodable() -> None:
+def test_surrogates_in_a_json_value_are_replaced() -> None:
     """Lone surrogates in keys and values are replaced by question marks at any depth."""
     value = {"a\ud800": ["b\udfff", 1, None, {"c": "ü"}]}
     assert replace_all_surrogates(value) == {"a?": ["b?", 1, None, {"c": "ü"}]}
@@ -115,7 +118,7 @@ def test_a_line_is_cut_at_a_word_or_slash(line: str, max_characters: int, cut_li
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "quoted_name"),
     [
         ("fix/größe-2", "fix/größe-2"),
         (
@@ -125,9 +128,9 @@ def test_a_line_is_cut_at_a_word_or_slash(line: str, max_characters: int, cut_li
         ('a"b c', '"a\'b c"'),
     ],
 )
-def test_a_name_of_several_words_is_quoted(name: str, shown: str) -> None:
+def test_a_name_of_several_words_is_quoted(name: str, quoted_name: str) -> None:
     """A name with spaces is quoted, and quotes in it are replaced."""
-    assert quote_name(name) == shown
+    assert quote_name(name) == quoted_name
 
 
 @pytest.mark.parametrize(

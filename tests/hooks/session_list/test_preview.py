@@ -100,7 +100,7 @@ def test_a_preview_reads_only_the_end_of_a_large_file(
     assert make_preview(OUTLINE, session, config_home.where)[1:] == ["no complete turn in it"]
 
 
-def test_the_preview_of_a_deleted_session_has_the_reason(
+def test_the_preview_of_a_deleted_session_says_that_it_is_unreadable(
     config_home: ConfigHome, session: ListedSession
 ) -> None:
     """Every kind of preview of a deleted session says that the file can't be read."""

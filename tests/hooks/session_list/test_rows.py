@@ -22,7 +22,7 @@ from tests.hooks.session_list.rows import NOW, make_listed_session
 
 
 @given(st.text(max_size=120), st.integers(2, 160))
-def test_a_row_fills_its_columns(title: str, columns: int) -> None:
+def test_a_row_is_as_wide_as_the_list(title: str, columns: int) -> None:
     """A row is exactly as wide as the list, for any title.
 
     A wider row would wrap. With a narrower row, the bar of the chosen row would be incomplete.
@@ -45,7 +45,7 @@ def test_a_cut_title_has_no_control_characters(title: str, columns: int) -> None
     assert text_width(cut_to_columns(title, columns)) <= columns
 
 
-def test_a_narrow_row_drops_columns() -> None:
+def test_a_narrow_list_shows_fewer_columns() -> None:
     """A row of 20 columns shows only the tag and the title.
 
     A row of 130 columns also shows the branch, the kind, the percentage of the context and the age.
@@ -69,7 +69,7 @@ def test_a_narrow_row_drops_columns() -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=300), st.integers(0, 300), st.integers(10, 160))
-def test_a_row_of_a_message_fills_its_columns(
+def test_the_row_of_a_message_is_as_wide_as_the_list(
     title: str, snippet: str, match_start: int, columns: int
 ) -> None:
     """The row of a matching message is exactly as wide as the list, like every other row."""

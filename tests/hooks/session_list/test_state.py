@@ -49,7 +49,7 @@ def test_every_field_is_searched() -> None:
         assert choices.matches == [one]
 
 
-def test_the_choice_stays_while_it_matches() -> None:
+def test_the_chosen_session_stays_chosen_while_it_matches() -> None:
     """The chosen session stays chosen while it matches the typed words.
 
     If it no longer matches, the first match is chosen.

@@ -68,7 +68,7 @@ def outline_request(messages: list[dict[str, Any]]) -> Iterator[str]:
     CASES_AND_VERSIONS,
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
-def test_a_repaired_child_resumes(case: Case, version: str, tmp_path: Path) -> None:
+def test_a_repaired_child_can_be_resumed(case: Case, version: str, tmp_path: Path) -> None:
     """Clients send exactly the repaired messages of a child, beginning with a user's message.
 
     The most important cases also run on the oldest client.

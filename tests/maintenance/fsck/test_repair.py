@@ -150,7 +150,7 @@ def test_a_repair_without_losses_lists_none(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("branch", ["a3", "u3"])
-def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
+def test_a_repair_can_end_at_a_chosen_record(branch: str, config_home: ConfigHome) -> None:
     """The repair of a session can end at a chosen record, and then omits the branch that clients show."""
     case = next(case for case in CASES if case.defect_code == "branch-longer")
     receipt, _ = write_repaired_child(case.content, config_home, branch)
@@ -159,7 +159,7 @@ def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
     )
 
 
-def test_a_branch_before_a_compaction_can_be_chosen(tmp_path: Path) -> None:
+def test_a_repair_can_end_in_a_branch_from_before_a_compaction(tmp_path: Path) -> None:
     """A repaired child can end in a branch from before the compaction.
 
     The child then has only the records before the compaction. If the compaction kept the branch,
@@ -186,7 +186,7 @@ def test_a_session_without_messages_is_not_repaired(config_home: ConfigHome) -> 
         repair.plan_repair(session, config_home.where)
 
 
-def test_an_undone_compaction_over_5_mib_has_its_summary(tmp_path: Path) -> None:
+def test_the_child_of_an_undone_compaction_begins_with_its_summary(tmp_path: Path) -> None:
     """If a file has more than 5 MiB, the child of an undone compaction begins with its summary.
 
     Clients begin at the record before the compaction.
