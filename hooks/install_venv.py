@@ -147,7 +147,7 @@ def borrow_packages(new_venv: Path, tool_python: str) -> bool:
 
 
 def add_driver(venv: Path, maker: str) -> None:
-    """Install the driver for a team's database into a venv."""
+    """Install the database driver for a team into a venv."""
     try:
         install_locked_packages(venv, maker, TEAM_LOCK_FILE, "import psycopg")
     except BuildError as error:

@@ -56,7 +56,7 @@ const $ = {
 await settle($, 'trim', '', undefined, called)
 console.log(JSON.stringify({ told, shown, now, first, filled }))
 """
-"""A script with a user who gives one answer after another, each after a number of milliseconds.
+"""A script in which a user gives several answers, each after a number of milliseconds.
 
 The user also types ``typed`` letters into the input box, one every 150 ms.
 """

@@ -142,7 +142,7 @@ def test_a_name_of_several_words_is_quoted(name: str, quoted_name: str) -> None:
     ],
 )
 def test_escaped_markdown_shows_the_original_text(text: str) -> None:
-    """Escaped text is shown unchanged by Markdown, without lists, headings or other markup."""
+    """Markdown displays escaped text unchanged, without lists, headings or other markup."""
     assert paragraphs_of_markdown(f"name: {escape_markdown(text)}") == [f"name: {text}"]
 
 
