@@ -328,8 +328,8 @@ def _shrink_conversation(
             and sum(node.is_prompt and not node.is_copied for node in chain)
             < MIN_TURNS_BETWEEN_COMPACTIONS
         ):
-            # The module checks the turns too, but it forgets its last compaction when the client
-            # restarts.
+            # The module also counts the turns since its last compaction, but it forgets that
+            # compaction when the client restarts.
             return {
                 "skip": TOO_SOON_REASON,
                 "rests": True,
