@@ -144,7 +144,9 @@ def test_a_handoff_survives_a_clock_jump(
         hook_event_name="SessionStart",
         source="startup",
     )
-    assert "waits here" not in str(started) or 0 <= jump <= pending_handoff.ANNOUNCEMENT_SECONDS
+    assert (
+        "waits here" not in str(started) or 0 <= jump <= pending_handoff.ANNOUNCEMENT_PERIOD_SECONDS
+    )
     again = answer_of_hook(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
     assert "handed off" in again
     (link, *_) = read_links(config_home.where)

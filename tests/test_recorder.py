@@ -43,7 +43,7 @@ def test_damaged_copies_are_reproducible() -> None:
     Most of the copies differ from their session.
     """
     parents = [
-        session_with_number(number, session_bytes(turns_with_large_files(turns=3 + number)))
+        session_with_number(number, session_bytes(turns_with_large_files(turn_count=3 + number)))
         for number in range(3)
     ]
     first = make_damaged_copies(parents, 2 * len(DAMAGES))

@@ -39,7 +39,7 @@ def test_an_ended_process_has_no_ancestors() -> None:
     assert list(iterate_ancestors(ended.pid)) == []
 
 
-@pytest.mark.parametrize("said", ["4711", "", "x", "\u00b2", "-1"])
+@pytest.mark.parametrize("pid_text", ["4711", "", "x", "\u00b2", "-1"])
 def test_the_variable_claude_pid_names_the_client(
     monkeypatch: pytest.MonkeyPatch, pid_text: str
 ) -> None:
