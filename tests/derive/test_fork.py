@@ -75,7 +75,7 @@ def write_lines(home: ConfigHome, rows: list[Any], name: str = SESSION) -> str:
     return write_session(home.project(), name, rows)
 
 
-def fork_receipt(path: str, cut: CutSelector | None = None, **fork_options: Any) -> Receipt:
+def write_fork(path: str, cut: CutSelector | None = None, **fork_options: Any) -> Receipt:
     """Write a fork of a session and return its receipt."""
     return write_child(
         fork.plan_fork(locate.session_file(path), Where(), cut=cut, **fork_options), Where()
@@ -106,7 +106,7 @@ def test_a_whole_fork_copies_records_byte_for_byte(config_home: ConfigHome) -> N
     counts and has no defects.
     """
     path = write_lines(config_home, [*conversation(2), custom_title("Fix the parser")])
-    made = fork_receipt(path)
+    made = write_fork(path)
     assert all(check.ok for check in made.checks)
     for number, (parent, child) in enumerate(
         zip(read_file_lines(path)[:4], read_file_lines(made.file)[1:5], strict=True)
@@ -137,7 +137,7 @@ def test_a_fork_of_a_compacted_session_includes_kept_messages(config_home: Confi
         user("on", uuid="y", parent="s", ts=8),
         assistant("well", uuid="z", parent="y", ts=9),
     ]
-    made = fork_receipt(write_lines(config_home, rows))
+    made = write_fork(write_lines(config_home, rows))
     assert b"LEFT" not in Path(made.file).read_bytes()
     found = read_live_records(made.file)
     assert [row["uuid"] for row in found] == ["b", "s", "r1", "y", "z"]
@@ -157,7 +157,7 @@ def test_a_fork_that_begins_with_an_answer_gets_a_lineage(config_home: ConfigHom
         assistant("begun", uuid="a", parent="gone", ts=1),
         user("on", uuid="p", parent="a", ts=2),
     ]
-    first = read_live_records(fork_receipt(write_lines(config_home, rows)).file)[0]
+    first = read_live_records(write_fork(write_lines(config_home, rows)).file)[0]
     assert first["message"]["content"].startswith(LINEAGE_START_MARKER)
     assert "forkedFrom" not in first
 
@@ -165,8 +165,8 @@ def test_a_fork_that_begins_with_an_answer_gets_a_lineage(config_home: ConfigHom
 def test_a_fork_of_a_fork_names_the_fork(config_home: ConfigHome) -> None:
     """The fork of a fork names the fork as its source, and its lineage names all three sessions."""
     path = write_lines(config_home, conversation(2))
-    once = fork_receipt(path)
-    twice = fork_receipt(once.file)
+    once = write_fork(path)
+    twice = write_fork(once.file)
     assert [row["forkedFrom"]["sessionId"] for row in read_live_records(twice.file)] == [
         once.session_id
     ] * 4
@@ -194,7 +194,7 @@ def test_a_fork_of_a_trimmed_session_keeps_its_originals(config_home: ConfigHome
     trimmed = write_child(
         plan.plan_trim(plan.scan_session(locate.session_file(path)), Where(), options), Where()
     )
-    made = fork_receipt(fork_receipt(trimmed.file).file)
+    made = write_fork(write_fork(trimmed.file).file)
     assert [
         node.uuid for node in scan_trimmed_session(locate.session_file(made.file)).trimmed_nodes
     ] == ["o"]
@@ -226,7 +226,7 @@ def test_the_size_of_a_fork_before_a_compaction_is_estimated(config_home: Config
     ]
     with open(trimmed.file, "ab") as stream:
         stream.write(session_bytes(more))
-    made = fork_receipt(trimmed.file, CutBeforeCompaction())
+    made = write_fork(trimmed.file, CutBeforeCompaction())
     assert made.tokens_after == pytest.approx(trimmed.tokens_after, rel=0.1)
 
 
@@ -240,11 +240,11 @@ def test_a_cut_fork_has_the_tokens_counted_at_the_cut(config_home: ConfigHome) -
     path = write_lines(
         config_home, [*rows, assistant("seen", uuid="e", parent="o", ts=7, tokens=9_000)]
     )
-    made = fork_receipt(path, CutAtTurn(1))
+    made = write_fork(path, CutAtTurn(1))
     assert [row["uuid"] for row in read_live_records(made.file)] == ["r0", "r1"]
     assert (made.tokens_before, made.tokens_after) == (9_000, 1_100)
     assert b'"cache_read_input_tokens":1085' in Path(made.file).read_bytes()
-    moved = fork_receipt(path, CutAtRecord("c"))
+    moved = write_fork(path, CutAtRecord("c"))
     assert [row["uuid"] for row in read_live_records(moved.file)] == [
         "r0",
         "r1",
@@ -262,7 +262,7 @@ def test_a_fork_and_a_trim_report_the_same_size(config_home: ConfigHome) -> None
     path = write_lines(config_home, rows)
     sent = plan.scan_session(locate.session_file(path)).context.tokens
     assert sent > 6_000
-    for made in (fork_receipt(path), fork_receipt(path, CutAtTurn(3))):
+    for made in (write_fork(path), write_fork(path, CutAtTurn(3))):
         assert (made.tokens_before, made.tokens_after) == (sent, sent)
 
 
@@ -281,7 +281,7 @@ def test_a_fork_copies_metadata(config_home: ConfigHome) -> None:
     path = write_lines(
         config_home, [*conversation(2), FILE_SNAPSHOT, last_prompt("r3"), tag, note, moved]
     )
-    made = fork_receipt(path)
+    made = write_fork(path)
     lines = read_file_lines(made.file)
     assert orjson.dumps(FILE_SNAPSHOT) in lines
     assert not any(b"last-prompt" in line for line in lines)
@@ -289,7 +289,7 @@ def test_a_fork_copies_metadata(config_home: ConfigHome) -> None:
         orjson.dumps({**row, "sessionId": made.session_id}) for row in (tag, note, moved)
     } <= set(lines)
     assert orjson.dumps(FILE_SNAPSHOT) not in read_file_lines(
-        fork_receipt(path, CutAtRecord("r1")).file
+        write_fork(path, CutAtRecord("r1")).file
     )
 
 
@@ -302,7 +302,7 @@ def test_a_fork_gets_outputs_and_named_backups(config_home: ConfigHome) -> None:
         folder.mkdir(parents=True)
         (folder / "one").write_text("KEPT")
         (folder / "aa@v1").write_text("KEPT")
-    made = fork_receipt(path)
+    made = write_fork(path)
     (copied,) = backups.with_name(made.session_id).iterdir()
     assert (copied.name, copied.read_text(), copied.samefile(backups / "aa@v1")) == (
         "aa@v1",
@@ -338,7 +338,7 @@ def test_a_fork_of_a_large_session_reads_only_the_live_part(config_home: ConfigH
     path = write_lines(config_home, rows)
     part, _ = scan_live_part(path, lambda: ())
     assert not part.is_whole
-    assert [row["uuid"] for row in read_live_records(fork_receipt(path).file)] == [
+    assert [row["uuid"] for row in read_live_records(write_fork(path).file)] == [
         "b",
         "s",
         "r0",
@@ -346,15 +346,13 @@ def test_a_fork_of_a_large_session_reads_only_the_live_part(config_home: ConfigH
         "r2",
         "r3",
     ]
-    assert [
-        row["uuid"] for row in read_live_records(fork_receipt(path, CutAtRecord("r1")).file)
-    ] == [
+    assert [row["uuid"] for row in read_live_records(write_fork(path, CutAtRecord("r1")).file)] == [
         "b",
         "s",
         "r0",
         "r1",
     ]
-    early = fork_receipt(path, CutAtRecord("x1"))
+    early = write_fork(path, CutAtRecord("x1"))
     assert [row["uuid"] for row in read_live_records(early.file)] == ["x0", "x1"]
     assert early.warnings == (
         "The cut is before a compaction: the fork contains the conversation from before it.",
@@ -381,7 +379,7 @@ def test_a_fork_moves_to_another_home(config_home: ConfigHome, other_folder: Pat
     ]
     rows[2]["cwd"] = f"{CWD}/src"
     rows[3]["cwd"] = f"{CWD}-other"
-    made = fork_receipt(write_lines(config_home, rows), home=str(other_folder))
+    made = write_fork(write_lines(config_home, rows), home=str(other_folder))
     assert Path(made.file).parent == config_home.config / "projects" / project_key(
         str(other_folder)
     )
@@ -423,7 +421,7 @@ def test_a_fork_has_no_backups_if_the_old_folder_still_exists(
     """
     (tmp_path / "old").mkdir()
     rows = [{**record, "cwd": str(tmp_path / "old")} for record in conversation(2)]
-    made = fork_receipt(write_lines(config_home, [*rows, FILE_SNAPSHOT]), home=str(other_folder))
+    made = write_fork(write_lines(config_home, [*rows, FILE_SNAPSHOT]), home=str(other_folder))
     assert b"file-history" not in Path(made.file).read_bytes()
     assert (
         f"file backups were not copied: they belong to the files below {tmp_path / 'old'}"
@@ -440,7 +438,7 @@ def test_a_fork_to_the_sessions_own_folder_is_an_ordinary_fork(
         SESSION,
         [{**r, "cwd": str(other_folder)} for r in conversation(1)],
     )
-    made = fork_receipt(path, home=str(other_folder))
+    made = write_fork(path, home=str(other_folder))
     assert (made.kind, Path(made.file).parent) == ("fork", Path(path).parent)
 
 
@@ -450,8 +448,8 @@ def test_a_second_move_is_added_to_the_lineage(
     """After a second move, the fork has a single lineage, which names both moves."""
     third = tmp_path / "third"
     third.mkdir()
-    once = fork_receipt(write_lines(config_home, conversation(1)), home=str(other_folder))
-    told, *rest = read_live_records(fork_receipt(once.file, home=str(third)).file)
+    once = write_fork(write_lines(config_home, conversation(1)), home=str(other_folder))
+    told, *rest = read_live_records(write_fork(once.file, home=str(third)).file)
     content = told["message"]["content"]
     assert content.count(LINEAGE_START_MARKER) == 1
     assert f"was {other_folder} and is {third} now" in content
@@ -469,7 +467,7 @@ def test_a_compacted_session_moves_to_another_home(
         user("on", uuid="y", parent="s", ts=8),
         assistant("well", uuid="z", parent="y", ts=9),
     ]
-    made = fork_receipt(write_lines(config_home, rows), home=str(other_folder))
+    made = write_fork(write_lines(config_home, rows), home=str(other_folder))
     found = read_live_records(made.file)
     assert found[0]["cwd"] == str(other_folder)
     assert found[2]["message"]["content"].startswith(LINEAGE_START_MARKER)
@@ -483,8 +481,8 @@ def test_a_fork_of_a_file_outside_the_projects_has_a_warning(
     With ``home``, which moves the fork to another folder, the fork has no warning.
     """
     path = write_session(tmp_path / "copies", session_id(7), conversation(1))
-    assert "outside its project's folder" in fork_receipt(path).warnings[0]
-    assert fork_receipt(path, home=str(other_folder)).warnings == ()
+    assert "outside its project's folder" in write_fork(path).warnings[0]
+    assert write_fork(path, home=str(other_folder)).warnings == ()
 
 
 def test_a_fork_to_a_missing_or_linked_folder_is_refused(
@@ -493,14 +491,14 @@ def test_a_fork_to_a_missing_or_linked_folder_is_refused(
     """A fork to a missing folder or to a project folder that is a symbolic link is refused."""
     path = write_lines(config_home, conversation(1))
     with pytest.raises(UsageError, match="is not a folder"):
-        fork_receipt(path, home=str(tmp_path / "gone"))
+        write_fork(path, home=str(tmp_path / "gone"))
     (tmp_path / "trap").mkdir()
     (tmp_path / "new").mkdir()
     (config_home.config / "projects" / project_key(str(tmp_path / "new"))).symlink_to(
         tmp_path / "trap"
     )
     with pytest.raises(WriteFailed, match="is a symbolic link"):
-        fork_receipt(path, home=str(tmp_path / "new"))
+        write_fork(path, home=str(tmp_path / "new"))
     assert list((tmp_path / "trap").iterdir()) == []
 
 
@@ -530,11 +528,11 @@ def test_every_session_of_the_corpus_can_be_forked(
     row = linearize_chain(real_session.transcript.chain)
     if not any(node.is_message for node in row.nodes):
         with pytest.raises(NothingToFork):
-            fork_receipt(str(path))
+            write_fork(str(path))
         return
     known = find_defect_codes(str(path))
-    whole = fork_receipt(str(path))
-    again = fork_receipt(whole.file)
+    whole = write_fork(str(path))
+    again = write_fork(whole.file)
     assert find_defect_codes(whole.file) <= known
     own = {node.uuid for node in row.nodes}
     assert read_fork_contents(again.file, own) == read_fork_contents(whole.file, own)
@@ -550,7 +548,7 @@ def test_every_session_of_the_corpus_can_be_forked(
 def fork_at_line(path: str, line_number: int) -> Receipt | None:
     """Return the receipt of a fork that ends at a line. Return None if the cut is refused."""
     try:
-        return fork_receipt(path, CutAtRecord(line_number))
+        return write_fork(path, CutAtRecord(line_number))
     except UsageError:
         return None
 

@@ -401,11 +401,11 @@ def recommend_strategy(path: str, where: Where) -> Advice:
 class FreedTokens(NamedTuple):
     """The number of tokens that a trim with default options would remove.
 
-    ``copy_tokens`` is the number for a trimmed copy, and ``in_place_tokens`` is that for a trim in
+    ``trimmed_copy_tokens`` is the number for a trimmed copy, and ``in_place_tokens`` is that for a trim in
     the running client.
     """
 
-    copy_tokens: int
+    trimmed_copy_tokens: int
     in_place_tokens: int
 
 

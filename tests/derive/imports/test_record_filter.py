@@ -158,7 +158,7 @@ RECORD_TYPES = st.sampled_from(["user", "assistant", "system", "attachment", "pr
     st.sampled_from(["compact_boundary", "local_command", "x"]),
 )
 def test_any_record_is_filtered_or_dropped(record: dict[str, Any], kind: str, subtype: str) -> None:
-    """Any record is dropped or filtered to known fields with valid content and the new folder."""
+    """Any record is dropped, or it keeps only known fields with valid content and gets the new folder."""
     whole = {**record, "type": kind, "uuid": "u", "subtype": subtype}
     found = CONVERSATION_FILTER(whole)
     assert (found is not None) == is_conversation(whole)

@@ -141,7 +141,9 @@ def test_a_failed_summary_leaves_the_child_unchanged(
     assert list_other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
 
 
-def make_answer_after_change(parent: Path, change_child: Callable[[Path], None]) -> ScriptedAnswer:
+def make_answer_that_changes_child(
+    parent: Path, change_child: Callable[[Path], None]
+) -> ScriptedAnswer:
     """Return an answer for a ``ScriptedModel`` that changes the child's file before the model gives it."""
 
     def change_child_and_answer() -> dict[str, Any]:
@@ -172,7 +174,9 @@ def test_a_continued_child_gets_no_summary(config_home: ConfigHome, parent: Path
                 + b"\n"
             )
 
-    outcome, _ = roll_over(config_home, parent, make_answer_after_change(parent, continue_child))
+    outcome, _ = roll_over(
+        config_home, parent, make_answer_that_changes_child(parent, continue_child)
+    )
     assert "the new session was continued in the meantime" in outcome.failure_reason
     assert read_file_records(outcome.receipt.file)[-1]["message"]["content"] == "hello"
     assert list_other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
@@ -208,7 +212,7 @@ def test_adding_a_summary_killed_at_any_step_leaves_a_whole_child(
 
 def test_a_deleted_child_is_reported(config_home: ConfigHome, parent: Path) -> None:
     """If the child is deleted while the model answers, that is reported, and the child is not rewritten."""
-    outcome, _ = roll_over(config_home, parent, make_answer_after_change(parent, Path.unlink))
+    outcome, _ = roll_over(config_home, parent, make_answer_that_changes_child(parent, Path.unlink))
     assert "can't be read" in outcome.failure_reason
     assert list_other_files(config_home, parent) == []
 

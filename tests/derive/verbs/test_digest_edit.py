@@ -16,7 +16,7 @@ from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, extract_next
 LINEAGE_BLOCK = "[SESSION LINEAGE]\nx\n[/SESSION LINEAGE]"
 
 
-def test_an_unchanged_digest_loses_only_the_editors_note() -> None:
+def test_an_unchanged_digest_loses_only_the_note_above_it() -> None:
     """A text that the user did not change is kept, but the note above it is removed."""
     assert (
         parse_edited_digest(format_text_for_editor("digest (x)\ngoal:\n  - fix it"))

@@ -283,7 +283,10 @@ def test_planning_a_trim_in_place_writes_nothing(config_home: ConfigHome) -> Non
 
 
 def test_a_trim_in_place_refuses_an_open_session(config_home: ConfigHome) -> None:
-    """A session that was written a moment ago is refused with a remedy. ``--force`` trims it."""
+    """A session that was written a moment ago is refused, and the error names a remedy.
+
+    With ``--force``, the session is trimmed.
+    """
     path = write_old_session(config_home, make_turns_with_reads(6))
     os.utime(path)
     before = path.read_bytes()
@@ -569,9 +572,9 @@ def test_a_program_that_keeps_the_file_open_is_mentioned(config_home: ConfigHome
     with path.open("ab") as held:
         if append_carryover.is_open_for_writing(held.fileno()) is None:
             pytest.skip("this system does not tell")
-        assert trim_in_place.STILL_OPEN_NOTE in trim(config_home, path, force=True).warnings
+        assert trim_in_place.FILE_STILL_OPEN_NOTE in trim(config_home, path, force=True).warnings
     assert (
-        trim_in_place.STILL_OPEN_NOTE
+        trim_in_place.FILE_STILL_OPEN_NOTE
         not in trim(config_home, path, force=True, keep_recent=0).warnings
     )
 

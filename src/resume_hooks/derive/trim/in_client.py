@@ -202,10 +202,10 @@ def is_worthwhile_in_client(decision: TrimDecision, options: Options) -> bool:
     return decision.savings.tokens >= min_savings
 
 
-def savings_differ(copy_tokens: int, in_place_tokens: int) -> bool:
+def savings_differ(trimmed_copy_tokens: int, in_place_tokens: int) -> bool:
     """Check whether a preview must show the savings of a copy and of a trim in place separately."""
-    return abs(copy_tokens - in_place_tokens) > MAX_SAVINGS_DIFFERENCE_FRACTION * max(
-        copy_tokens, in_place_tokens
+    return abs(trimmed_copy_tokens - in_place_tokens) > MAX_SAVINGS_DIFFERENCE_FRACTION * max(
+        trimmed_copy_tokens, in_place_tokens
     )
 
 

@@ -57,7 +57,7 @@ CLIENT_SHOWS_OLD_SIZE_NOTE = (
 COMPACTION_NOTE = (
     "Clients up to 2.1.112 use these old counts and may compact this session immediately."
 )
-STILL_OPEN_NOTE = (
+FILE_STILL_OPEN_NOTE = (
     "A program still has the old file open. End that program, because its new output does not "
     "reach the session."
 )
@@ -112,7 +112,7 @@ def trim_in_place(
         )
     notes = _list_notes(plan)
     if still_open:
-        notes.insert(0, STILL_OPEN_NOTE)
+        notes.insert(0, FILE_STILL_OPEN_NOTE)
     receipt = _make_receipt(plan, notes)._replace(
         written=True, checks=tuple(passed_checks), backup=backup
     )
