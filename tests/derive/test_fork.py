@@ -257,7 +257,10 @@ def test_a_cut_fork_has_the_tokens_counted_at_the_cut(config_home: ConfigHome) -
 
 
 def test_a_fork_and_a_trim_report_the_same_size(config_home: ConfigHome) -> None:
-    """A fork and a trim report the same size. It includes content after the last token count."""
+    """A fork and a trim report the same size.
+
+    The size includes content after the last token count.
+    """
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     path = write_lines(config_home, rows)
     sent = plan.scan_session(locate.session_file(path)).context.tokens

@@ -240,8 +240,10 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
     # The API's counts after the trim refer to the trimmed context, so the untrimmed context is
     # measured only from the records before the trim.
     context_before, scale = loaded_session.measure_chain(chain_before, pieces)
-    added_characters = sum(node.character_count for node in later_nodes)
-    characters_without_trims = sum(node.character_count for node in chain_before) + added_characters
+    added_character_count = sum(node.character_count for node in later_nodes)
+    characters_without_trims = (
+        sum(node.character_count for node in chain_before) + added_character_count
+    )
     return TrimmedSession(
         session,
         transcript.with_chain(chain),
@@ -254,7 +256,7 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
         restored_character_count=characters_without_trims
         - sum(node.character_count for node in live_chain),
         untrimmed_tokens=context_before.tokens
-        + round(added_characters / scale.characters_per_token),
+        + round(added_character_count / scale.characters_per_token),
     )
 
 
@@ -318,13 +320,13 @@ class MissingOriginal(NamedTuple):
 class Restoration(NamedTuple):
     """A trimmed record, and the edit that restores its contents.
 
-    ``added_characters`` and ``added_tokens`` tell how much larger the restored record is.
+    ``added_character_count`` and ``added_tokens`` tell how much larger the restored record is.
     """
 
     node: Node
     original: RecordLine
     edit: Edit
-    added_characters: int
+    added_character_count: int
     added_tokens: float
     thinking_hashes: frozenset[int]
 
@@ -455,7 +457,7 @@ def plan_untrim(
         trimmed_record_count=len(trimmed_session.trimmed_nodes),
         context_after=context_after,
         restored_character_count=trimmed_session.restored_character_count
-        + sum(restoration.added_characters for restoration in restorations),
+        + sum(restoration.added_character_count for restoration in restorations),
         original_digests=original_digests,
         undone_trim_count=trimmed_session.undone_trim_count,
     )
@@ -636,8 +638,8 @@ def _estimate_sizes_before_and_after(
 def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: ContextSize) -> float:
     """Return the number of characters per token to record in the child.
 
-    The number is computed from the savings of the trim that is undone. With it, a new trim of the
-    same pieces is expected to save the same number of tokens.
+    The number is computed from the savings of the trim that is undone. With this number, a new trim
+    of the same pieces is expected to save the same number of tokens.
     """
     recorded_size = tokens.read_stated_size(trimmed_session.session.file)
     if (

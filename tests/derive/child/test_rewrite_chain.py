@@ -89,7 +89,7 @@ def write_and_read_child_lines(
 def write_and_read_child_records(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **rewrite_options: Any
 ) -> list[Record]:
-    """Return those records of the child that have a uuid, except the lineage."""
+    """Write a child and return those of its records that have a uuid, except the lineage."""
     whole = [
         parse_record(body) or {}
         for body in write_and_read_child_lines(folder, rows, edits, **rewrite_options)

@@ -1,4 +1,4 @@
-"""Generated transcripts: plausible conversations with all defects found in real transcripts."""
+"""Generated transcripts: plausible conversations with all kinds of defects that real transcripts have."""
 
 from __future__ import annotations
 

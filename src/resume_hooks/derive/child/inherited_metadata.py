@@ -44,8 +44,8 @@ class Relocation(NamedTuple):
     recorded, and with symbolic links resolved.
 
     If ``moves_files`` is true, the old home folder no longer exists, so its files are assumed to be
-    in the new one. If it still exists, the file backups belong to the files there. Restoring them
-    must not overwrite files with the same names in the new home folder.
+    in the new one. If the old home folder still exists, the file backups belong to the files there.
+    Restoring them must not overwrite files with the same names in the new home folder.
     """
 
     old_home: str

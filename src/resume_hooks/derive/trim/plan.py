@@ -62,11 +62,11 @@ USER, ASSISTANT, EARLIER_SUMMARY = "the user", "the assistant", "summary of what
 class ConversationMessage(NamedTuple):
     """A message of the conversation.
 
-    ``position`` is the index of the message among the records or pieces of the session.
+    ``message_index`` is the index of the message among the records or pieces of the session.
     ``text_beginning`` is the start of the message's text.
     """
 
-    position: int
+    message_index: int
     speaker: str
     text: str
     text_beginning: str

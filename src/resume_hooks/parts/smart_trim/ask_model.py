@@ -135,8 +135,8 @@ def _build_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
             )
         if words:
             yield _MessageExcerpt(
-                spoken.position,
-                offer.material.find_turn_number(spoken.position),
+                spoken.message_index,
+                offer.material.find_turn_number(spoken.message_index),
                 spoken.speaker,
                 words,
             )
