@@ -410,10 +410,10 @@ class FreedTokens(NamedTuple):
 
 
 def count_freed_tokens(path: str, where: Where) -> FreedTokens:
-    """Return how many tokens a trim with default options would remove, as a copy and in the client.
+    """Return how many tokens a trim with default options would remove.
 
-    Both numbers are 0 if no content can be trimmed, or if the live part would take too long to
-    read.
+    There is one number for a trimmed copy and one for a trim in the running client. Both are 0 if no
+    content can be trimmed, or if the live part would take too long to read.
     """
     if not is_live_part_at_most(path, MAX_QUICK_SCAN_BYTES):
         return FreedTokens(0, 0)
