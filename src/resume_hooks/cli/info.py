@@ -153,7 +153,7 @@ def _make_info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
             [
                 (
                     "archived copy",
-                    f"{data['form']}, since {data['kept_at']}: Claude Code's own copy is gone",
+                    f"{data['form']}, since {data['kept_at']}: Claude Code no longer has the session",
                 )
             ]
             if data["kept"]

@@ -46,7 +46,7 @@ EMPTY_RESTORE_DATA: dict[str, Any] = {
     "strays": [],
     "written": False,
 }
-INTERRUPTED_DELETION_NOTE = "the deletion was interrupted: restore brings all files together again"
+INTERRUPTED_DELETION_NOTE = "the deletion was interrupted: restore puts all files back"
 
 
 def delete_session(options: DeleteOptions) -> None:

@@ -75,7 +75,7 @@ def plan_delete(session: SessionFile, where: Where) -> Deletion:
     if not can_client_resume(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(
             f"{session.path} is not a session in a project folder",
-            "Other files are yours to remove, with rm.",
+            "Remove other files yourself, with rm.",
         )
     parts = _find_files_to_delete(session, where)
     entry = describe_session(session, where)._replace(parts=parts, deleted_at=clock.now())

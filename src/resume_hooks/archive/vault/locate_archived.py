@@ -13,7 +13,7 @@ from resume_hooks.sessions.archived.layout import path_in_archive
 from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, list_archived
 from resume_hooks.sessions.locate import candidate_row, match_archived
 
-LONGER_ID_ADVICE = "Use more of the id, or the path of the file."
+LONGER_ID_ADVICE = "Give more characters of the id, or the path of the file."
 EARLIER_STATE_ADVICE = "Name one of these with its id and instant: resume-hooks restore ID@INSTANT"
 
 _STATE_LOCATOR_PATTERN = re.compile(r"(.*)@([0-9TZ:.-]+)")

@@ -31,7 +31,7 @@ from resume_hooks.system.text import format_count
 
 VAULT_OFF_REASON = "the setting 'vault' is off"
 MANAGED_RETENTION_REASON = (
-    "{path} has sessions deleted after {days}, and nothing is archived beyond that"
+    "{path} has sessions deleted after {days}, and nothing is archived for longer than that"
 )
 
 MAX_QUICK_ARCHIVE_BYTES = 1024 * 1024

@@ -42,7 +42,7 @@ class DeletedSession(StrictModel):
     deleted_at: str = deletion_field(lambda entry: entry.deleted_at)
     complete: bool = deletion_field(
         lambda entry: entry.complete,
-        "false: the deletion was interrupted; restore brings all files together again",
+        "false: the deletion was interrupted; restore puts all files back",
     )
 
 

@@ -36,7 +36,7 @@ class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_s
     next_step: str = option("-n", default="", help="The first task of the new session.")
     new_task: str | None = option(
         metavar="TASK",
-        help="A first task unrelated to SESSION: its goal, todos, plan and task list are left out.",
+        help="A first task unrelated to SESSION, whose goal, todos, plan and task list are left out.",
     )
     size: str | None = option(
         metavar="SIZE",

@@ -85,9 +85,7 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     )
     errors: bool = flag(help="Print only failed tool results and API errors.")
     commands: bool = flag(help="Print the shell commands with their results, one command per line.")
-    paged: bool = flag(
-        "--page", help="Print the last records, or with --before ID earlier records."
-    )
+    paged: bool = flag("--page", help="Print the last records, or earlier ones with --before ID.")
     limit: int | None = option(
         type=click.IntRange(1, 10_000),
         help=f"Number of records on a page.  [default: {DEFAULT_PAGE_RECORDS}]",
