@@ -32,13 +32,15 @@ def test_a_data_rule_forbids_archiving(config_home: ConfigHome) -> None:
     assert check_archiving_allowed(config_home.where) == (True, "")
 
 
-@pytest.mark.parametrize("told", [None, "hipaa", {"hipaa": True}])
-def test_data_rules_in_another_form_are_ignored(config_home: ConfigHome, told: object) -> None:
+@pytest.mark.parametrize("reported_value", [None, "hipaa", {"hipaa": True}])
+def test_data_rules_in_another_form_are_ignored(
+    config_home: ConfigHome, reported_value: object
+) -> None:
     """A value that is not a list of rules does not change the stored rules."""
-    report_data_rules(rules=told)
+    report_data_rules(rules=reported_value)
     assert data_rules.read_data_rules(config_home.where) == ()
     report_data_rules(rules=["zdr"])
-    report_data_rules(rules=told)
+    report_data_rules(rules=reported_value)
     assert data_rules.read_data_rules(config_home.where) == ("zdr",)
 
 

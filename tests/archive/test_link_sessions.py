@@ -54,9 +54,9 @@ def write_session_with_files(home: ConfigHome, number: int = 1, days: float = 1)
     return found
 
 
-def session_folder(found: SessionFile) -> Path:
+def session_folder(session: SessionFile) -> Path:
     """Return the session's own folder."""
-    return Path(found.path.removesuffix(".jsonl"))
+    return Path(session.path.removesuffix(".jsonl"))
 
 
 def check_links(home: ConfigHome) -> None:
@@ -133,9 +133,9 @@ def test_all_files_of_a_session_are_linked(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("days", [0.7, 9, 20])
-@pytest.mark.parametrize("how", ["file", "whole", "folders left", "project", "stub"])
+@pytest.mark.parametrize("deletion_kind", ["file", "whole", "folders left", "project", "stub"])
 def test_a_session_that_the_client_deletes_early_is_archived(
-    config_home: ConfigHome, days: float, how: str
+    config_home: ConfigHome, days: float, deletion_kind: str
 ) -> None:
     """If the client deletes a session early, the check archives it and removes its links.
 
@@ -145,14 +145,14 @@ def test_a_session_that_the_client_deletes_early_is_archived(
     check_links(config_home)
     before = client_file_states(config_home)
     Path(found.path).unlink()
-    if how == "whole":
+    if deletion_kind == "whole":
         shutil.rmtree(session_folder(found))
-    elif how == "folders left":
+    elif deletion_kind == "folders left":
         (session_folder(found) / AGENT_FILE_PATH).unlink()
         (session_folder(found) / OUTPUT_FILE_PATH).unlink()
-    elif how == "project":
+    elif deletion_kind == "project":
         shutil.rmtree(config_home.project())
-    elif how == "stub":
+    elif deletion_kind == "stub":
         Path(found.path).touch()
     check_links(config_home)
     assert link_counts(config_home) == {}
@@ -240,15 +240,17 @@ def test_the_deleted_content_of_a_recreated_file_is_archived(config_home: Config
     ] == [before]
 
 
-@pytest.mark.parametrize("how", ["truncated", "rewritten", "appended"])
-def test_a_write_in_place_changes_the_linked_content(config_home: ConfigHome, how: str) -> None:
+@pytest.mark.parametrize("write_kind", ["truncated", "rewritten", "appended"])
+def test_a_write_in_place_changes_the_linked_content(
+    config_home: ConfigHome, write_kind: str
+) -> None:
     """After a write in place, the archived content is the client's last version of the file."""
     found = write_session_with_files(config_home)
     check_links(config_home)
     with open(found.path, "r+b") as stream:
-        if how == "truncated":
+        if write_kind == "truncated":
             stream.truncate(200)
-        elif how == "rewritten":
+        elif write_kind == "rewritten":
             stream.write(b'{"type":"another"}\n')
         else:
             stream.seek(0, os.SEEK_END)
@@ -420,9 +422,9 @@ def test_switching_the_vault_off_for_one_start_keeps_links(config_home: ConfigHo
     assert verified_archived_copy(config_home).session_id == found.session_id
 
 
-@pytest.mark.parametrize("code", [errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP])
+@pytest.mark.parametrize("error_number", [errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP])
 def test_doctor_reports_sessions_that_cannot_be_linked(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, code: int
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, error_number: int
 ) -> None:
     """After ``MAX_FAILED_LINKS`` failures, a check makes no more links.
 
@@ -434,7 +436,7 @@ def test_doctor_reports_sessions_that_cannot_be_linked(
 
     def fail_to_link(*_: object, **__: object) -> None:
         tried.append(1)
-        raise OSError(code, os.strerror(code))
+        raise OSError(error_number, os.strerror(error_number))
 
     monkeypatch.setattr(os, "link", fail_to_link)
     check_links(config_home)

@@ -293,9 +293,9 @@ def test_slim_fails_without_an_archived_copy(
     ]
 
 
-@pytest.mark.parametrize("way", ["sessions", "restore", "forget"])
+@pytest.mark.parametrize("command_name", ["sessions", "restore", "forget"])
 def test_a_session_that_the_client_just_deleted_is_found(
-    config_home: ConfigHome, cli: Cli, document: Document, way: str
+    config_home: ConfigHome, cli: Cli, document: Document, command_name: str
 ) -> None:
     """``sessions``, ``restore`` and ``archive --forget`` find a session that the client has just deleted.
 
@@ -310,10 +310,10 @@ def test_a_session_that_the_client_just_deleted_is_found(
     link_sessions.link_all_sessions(config_home.where, lambda: False)
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     path.unlink()
-    if way == "sessions":
+    if command_name == "sessions":
         found = document("sessions", "--archived", "--all")["data"]["archived"]
         assert [each["session_id"] for each in found] == [SESSION]
-    elif way == "restore":
+    elif command_name == "restore":
         assert document("restore", "Mine")["data"]["written"] is True
         assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     else:

@@ -69,15 +69,15 @@ def output_and_exit_code(process: pexpect.spawn[str]) -> tuple[str, int | None]:
     return text, process.exitstatus
 
 
-@pytest.mark.parametrize(("typed", "number"), [("", 1), ("1", 1), ("2", 2)])
-def test_a_number_chooses_a_session(config_home: ConfigHome, typed: str, number: int) -> None:
+@pytest.mark.parametrize(("typed_text", "number"), [("", 1), ("1", 1), ("2", 2)])
+def test_a_number_chooses_a_session(config_home: ConfigHome, typed_text: str, number: int) -> None:
     """The number that the user types chooses the session, and Enter alone chooses the newest one."""
     with run_command_on_terminal(config_home, "info", "parser") as process:
         process.expect("'parser' fits 2 sessions:")
         process.expect("1 +00000001 .*Fix the parser 1")
         process.expect("2 +00000002 .*Fix the parser 2")
         process.expect("Number, or q to leave")
-        process.sendline(typed)
+        process.sendline(typed_text)
         text, code = output_and_exit_code(process)
     assert (code, session_id(number) in text, "\x1b[2J" in text) == (0, True, False)
 
@@ -93,15 +93,15 @@ def test_an_invalid_answer_repeats_the_question(config_home: ConfigHome) -> None
         assert output_and_exit_code(process)[1] == 0
 
 
-@pytest.mark.parametrize("how", ["q", "ctrl-c", "ctrl-d"])
-def test_leaving_a_question_does_nothing(config_home: ConfigHome, how: str) -> None:
+@pytest.mark.parametrize("key_name", ["q", "ctrl-c", "ctrl-d"])
+def test_leaving_a_question_does_nothing(config_home: ConfigHome, key_name: str) -> None:
     """``q``, Ctrl+C and Ctrl+D leave the question without running the verb. The exit code is 130."""
     with run_command_on_terminal(config_home, "info", "parser") as process:
         process.expect("Number, or q to leave")
-        if how == "q":
+        if key_name == "q":
             process.sendline("q")
         else:
-            process.sendcontrol(how[-1])
+            process.sendcontrol(key_name[-1])
         text, code = output_and_exit_code(process)
     assert (code, session_id(1) in text) == (130, False)
 
@@ -170,7 +170,7 @@ def test_json_output_never_asks(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "again"),
+    ("arguments", "expected_arguments"),
     [
         (["trim", "parser"], ["trim", session_id(2)]),
         (["trim", "--at=parser", "x"], ["trim", f"--at={session_id(2)}", "x"]),
@@ -184,7 +184,7 @@ def test_json_output_never_asks(config_home: ConfigHome) -> None:
     ],
 )
 def test_an_answer_replaces_the_ambiguous_word(
-    monkeypatch: pytest.MonkeyPatch, arguments: list[str], again: list[str] | None
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected_arguments: list[str] | None
 ) -> None:
     """The user's answer replaces the ambiguous locator in the word that contains it.
 
@@ -196,7 +196,8 @@ def test_an_answer_replaces_the_ambiguous_word(
     )
     monkeypatch.setattr("resume_hooks.cli.ask_question.ask_question", lambda *_, **__: 1)
     assert (
-        choose_candidate_in_command(arguments, AmbiguousLocator("parser", CANDIDATE_ROWS)) == again
+        choose_candidate_in_command(arguments, AmbiguousLocator("parser", CANDIDATE_ROWS))
+        == expected_arguments
     )
 
 

@@ -176,20 +176,24 @@ def home_state(old_session_home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("command_line", "expected_text"),
     INVALID_COMMANDS,
-    ids=[line.encode("ascii", "replace").decode() for line, _ in INVALID_COMMANDS],
+    ids=[command_line.encode("ascii", "replace").decode() for command_line, _ in INVALID_COMMANDS],
 )
 def test_invalid_arguments_are_a_usage_error(
-    old_session_home: ConfigHome, cli: Cli, document: Document, line: str, said: str
+    old_session_home: ConfigHome,
+    cli: Cli,
+    document: Document,
+    command_line: str,
+    expected_text: str,
 ) -> None:
     """Invalid arguments cause one error sentence and exit code 2, and the verb writes nothing."""
-    verb, *words = shlex.split(line)
+    verb, *words = shlex.split(command_line)
     before = home_state(old_session_home)
     done = cli(verb, *words)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(b"resume-hooks: ")
-    assert said in done.stderr.decode()
+    assert expected_text in done.stderr.decode()
     assert len(done.stderr.splitlines()) == 2 or verb == "config"
     error = document(verb, *words, code=2)["error"]
     assert error["code"] == "usage"
@@ -211,7 +215,7 @@ def test_json_cannot_be_combined_with_fork_print_or_raw(
 
 
 @pytest.mark.parametrize(
-    "line",
+    "command_line",
     [
         f"handoff {ID}", f"handoff {ID} --start", f"rollover {ID} --quick --start", f"fork {ID}", f"fork {ID} --turn 1",
         f"trim {ID} --keep-recent 0 --min-savings 0", f"trim {ID} --in-place", f"untrim {ID} --all",
@@ -221,10 +225,10 @@ def test_json_cannot_be_combined_with_fork_print_or_raw(
     ],
 )  # fmt: skip
 def test_a_dry_run_writes_nothing(
-    old_session_home: ConfigHome, cli: Cli, document: Document, line: str
+    old_session_home: ConfigHome, cli: Cli, document: Document, command_line: str
 ) -> None:
     """``--dry-run`` prints what the command would do, as text and as a document, and writes nothing."""
-    verb, *words = shlex.split(line)
+    verb, *words = shlex.split(command_line)
     before = home_state(old_session_home)
     data = document(verb, *words, "--dry-run")["data"]
     assert not data.get("ran")

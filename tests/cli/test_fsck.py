@@ -220,11 +220,11 @@ def test_verbs_report_folders_that_cannot_be_listed(
             closed.chmod(0o700)
 
 
-def check_reports_of_hidden_folder(as_another: Cli, folder: Path) -> None:
+def check_reports_of_hidden_folder(run_as_another_user: Cli, folder: Path) -> None:
     """Check that ``search`` and ``doctor`` report a folder that they cannot list."""
-    found = json.loads(as_another("search", "linter", "--all", "--json").stdout)
+    found = json.loads(run_as_another_user("search", "linter", "--all", "--json").stdout)
     assert any(f"check the permissions of {folder}" in warning for warning in found["warnings"])
-    findings = json.loads(as_another("doctor", "--json").stdout)["data"]["findings"]
+    findings = json.loads(run_as_another_user("doctor", "--json").stdout)["data"]["findings"]
     finding = next(each for each in findings if each["name"] == "transcripts")
     assert (finding["level"], finding["code"]) == ("problem", "transcripts-hidden")
     assert finding["detail"].startswith(str(folder))

@@ -188,7 +188,7 @@ def plan_large_handoff(home: ConfigHome) -> Any:
 
 
 def test_a_listing_shows_the_title_despite_a_large_opening(config_home: ConfigHome) -> None:
-    """``HeadTail`` reads 64 KB at each end of a file and finds a title that precedes a large opening."""
+    """A listing finds a title that precedes a large opening, although it reads only 64 KB at each end."""
     _, plan = plan_large_handoff(config_home)
     receipt = write_child(plan, config_home.where)
     rows = Path(receipt.file).read_bytes().split(b"\n")

@@ -230,19 +230,21 @@ def test_every_reference_in_an_opening_can_be_read(document: Document, parent: P
     assert "digest" in document("read", whole)["data"]["text"]
 
 
-@pytest.mark.parametrize("more", [["-n", "go on"], ["--print"], ["--new-task", "x"]])
+@pytest.mark.parametrize("extra_options", [["-n", "go on"], ["--print"], ["--new-task", "x"]])
 def test_handoff_of_size_all_takes_no_next_step(
-    document: Document, parent: Path, more: list[str]
+    document: Document, parent: Path, extra_options: list[str]
 ) -> None:
     """``handoff --size all`` fails if a next step is given, because the copy has no opening to put it in."""
     before = sorted(parent.parent.iterdir())
-    error = document("handoff", SESSION, "--size", "all", *more, code=2)["error"]
+    error = document("handoff", SESSION, "--size", "all", *extra_options, code=2)["error"]
     assert "which has no opening" in error["message"]
     assert sorted(parent.parent.iterdir()) == before
 
 
-def test_handoff_of_size_all_prints_the_usual_document(document: Document, parent: Path) -> None:
-    """``handoff --size all`` prints the usual document and writes no other file."""
+def test_handoff_of_size_all_prints_the_usual_json_document(
+    document: Document, parent: Path
+) -> None:
+    """``handoff --size all`` prints the usual JSON document and writes no other file."""
     data = document("handoff", SESSION, "--size", "all")["data"]
     assert Path(data["file"]) in parent.parent.iterdir()
     assert data["documents"] == []

@@ -123,7 +123,7 @@ def test_the_child_gets_the_saved_digest(editor_home: EditorHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "expected_text"),
     [
         (': > "$1"', "was cancelled and nothing was written"),
         ('rm "$1"', "was cancelled and nothing was written"),
@@ -134,7 +134,7 @@ def test_the_child_gets_the_saved_digest(editor_home: EditorHome) -> None:
     ],
 )
 def test_an_empty_file_or_a_failed_editor_cancels_the_handoff(
-    editor_home: EditorHome, script: str, said: str
+    editor_home: EditorHome, script: str, expected_text: str
 ) -> None:
     """If the file is empty or the editor fails, ``handoff --edit`` writes no session.
 
@@ -142,7 +142,7 @@ def test_an_empty_file_or_a_failed_editor_cancels_the_handoff(
     """
     done = editor_home.run_handoff(EDITOR=editor_home.write_editor(script))
     assert (done.exit_code, done.text.count("\n")) == (1, 1), done.text
-    assert said in done.text
+    assert expected_text in done.text
     assert editor_home.openings() == []
     assert os.listdir(editor_home.tmp) == []
 
@@ -163,7 +163,7 @@ def test_the_editor_comes_from_visual_or_editor(editor_home: EditorHome) -> None
 
 
 @pytest.mark.parametrize(
-    ("environ", "said"),
+    ("environ", "expected_text"),
     [
         ({"PATH": "/nowhere"}, "No editor: "),
         ({"EDITOR": "no-such-program"}, "The editor no-such-program can't be started"),
@@ -171,12 +171,12 @@ def test_the_editor_comes_from_visual_or_editor(editor_home: EditorHome) -> None
     ],
 )
 def test_handoff_edit_fails_without_an_editor(
-    editor_home: EditorHome, environ: dict[str, str], said: str
+    editor_home: EditorHome, environ: dict[str, str], expected_text: str
 ) -> None:
     """If there is no usable editor, the error explains how to set one."""
     done = editor_home.run_handoff(**environ)
     assert done.exit_code == 1
-    assert said in done.text
+    assert expected_text in done.text
     assert "EDITOR=nano" in done.text
     assert editor_home.openings() == []
     assert os.listdir(editor_home.tmp) == []

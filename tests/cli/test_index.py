@@ -67,14 +67,14 @@ def test_index_update_prints_the_state_as_text(
     assert "read now" not in cli("doctor", "--index", "update").stdout.decode()
 
 
-@pytest.mark.parametrize("act", ["update", "rebuild"])
+@pytest.mark.parametrize("index_action", ["update", "rebuild"])
 def test_index_update_fails_if_the_index_cannot_be_stored(
-    home_with_two_sessions: ConfigHome, cli: Cli, act: str
+    home_with_two_sessions: ConfigHome, cli: Cli, index_action: str
 ) -> None:
     """``doctor --index update`` and ``rebuild`` fail if the index cannot be stored."""
     (home_with_two_sessions.root / "file").touch()
     environ = {"RESUME_HOOKS_HOME": str(home_with_two_sessions.root / "file" / "state")}
-    done = cli("doctor", "--index", act, "--json", environ=environ)
+    done = cli("doctor", "--index", index_action, "--json", environ=environ)
     assert done.returncode == 1
     error = json.loads(done.stdout)["error"]
     assert error["code"] == "index-unusable"

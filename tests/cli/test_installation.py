@@ -190,9 +190,12 @@ def test_install_remove_lists_each_kept_file_with_its_command(
     assert (kept in lines) is seam.is_installed("documents")
 
 
-@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("is_session_deleted", [False, True])
 def test_a_purge_keeps_the_last_link_of_a_deleted_session(
-    empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str], gone: bool
+    empty_path_folder: Path,
+    config_folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    is_session_deleted: bool,
 ) -> None:
     """A purge keeps a link if the client has deleted the linked session and no copy of it exists.
 
@@ -205,15 +208,15 @@ def test_a_purge_keeps_the_last_link_of_a_deleted_session(
         folder.mkdir(parents=True, mode=0o700)
     session.write_bytes(b"{}\n")
     link.hardlink_to(session)
-    if gone:
+    if is_session_deleted:
         session.unlink()
     for purge in ([], ["--purge", "--yes"]):
         assert run(["install", "--remove", *purge]) == 0
         assert (
             f"Not removed: {config_folder / 'resume-hooks' / 'held'} (" in capsys.readouterr().out
-        ) is gone
-        assert link.exists() is (gone or not purge)
-    assert session.exists() is not gone
+        ) is is_session_deleted
+        assert link.exists() is (is_session_deleted or not purge)
+    assert session.exists() is not is_session_deleted
 
 
 def test_a_purge_removes_only_our_files(empty_path_folder: Path, config_folder: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_usage_error_exits_with_2(cli: Cli, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "way"),
+    ("words", "expected_line"),
     [
         (["nosuchverb"], "  resume-hooks --help"),
         (["linage"], "  Did you mean lineage? See resume-hooks --help"),
@@ -101,7 +101,9 @@ def test_a_usage_error_exits_with_2(cli: Cli, words: list[str]) -> None:
         (["lineage", "--what"], "  resume-hooks lineage --help"),
     ],
 )
-def test_a_usage_error_names_the_help_of_the_verb(cli: Cli, words: list[str], way: str) -> None:
+def test_a_usage_error_names_the_help_of_the_verb(
+    cli: Cli, words: list[str], expected_line: str
+) -> None:
     """A usage error names the command that shows the verb's help.
 
     If the verb is unknown, the error names the general help and the most similar verb.
@@ -112,7 +114,7 @@ def test_a_usage_error_names_the_help_of_the_verb(cli: Cli, words: list[str], wa
         if "--json" in words
         else done.stderr.decode().rstrip()
     )
-    assert said.split("\n")[-1] == way
+    assert said.split("\n")[-1] == expected_line
     assert "command" not in said
 
 
@@ -124,18 +126,18 @@ def test_an_error_about_a_claude_code_command_names_its_verb(cli: Cli) -> None:
     assert "/recall is for Claude Code\n" in cli("recall").stderr.decode(), "there is no such verb"
 
 
-@pytest.mark.parametrize(("verb", "instead"), FORMER_VERBS.items())
-def test_a_former_verb_names_its_successor(cli: Cli, verb: str, instead: str) -> None:
+@pytest.mark.parametrize(("verb", "replacement"), FORMER_VERBS.items())
+def test_a_former_verb_names_its_successor(cli: Cli, verb: str, replacement: str) -> None:
     """If a verb was replaced, the error names the new verb, even with options or ``--json``."""
-    way = instead.split(maxsplit=1)[0]
+    way = replacement.split(maxsplit=1)[0]
     for words in ([verb], [verb, "--help"], [verb, SESSION, "--what"]):
         done = cli(*words)
-        said = f"resume-hooks: `{verb}` is `{instead}` now\n  resume-hooks {way} --help\n"
+        said = f"resume-hooks: `{verb}` is `{replacement}` now\n  resume-hooks {way} --help\n"
         assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", said)
     error = json.loads(cli(verb, "--json").stdout)["error"]
-    assert (error["code"], error["message"]) == ("usage", f"`{verb}` is `{instead}` now")
+    assert (error["code"], error["message"]) == ("usage", f"`{verb}` is `{replacement}` now")
     assert verb not in VERBS
-    assert all(word in cli(way, "--help").stdout.decode() for word in instead.split())
+    assert all(word in cli(way, "--help").stdout.decode() for word in replacement.split())
 
 
 def test_suggested_commands_use_the_path_of_the_launcher(cli: Cli) -> None:
@@ -297,10 +299,12 @@ def test_a_closed_pipe_is_not_an_error(config_home: ConfigHome) -> None:
         assert done.stdout.count(b"\n") == 1
 
 
-def output_on_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **environ: str) -> bytes:
-    """Run a verb on a terminal, type ``typed``, and return the output."""
+def output_on_terminal(
+    home: ConfigHome, *words: str, typed_input: bytes = b"", **environ: str
+) -> bytes:
+    """Run a verb on a terminal, type ``typed_input``, and return the output."""
     ours, theirs = pty.openpty()
-    os.write(ours, typed)
+    os.write(ours, typed_input)
     env = {**home.environ, "PYTHONPATH": str(REPO / "src"), "TERM": "xterm-256color", **environ}
     process = subprocess.Popen(
         [sys.executable, "-m", "resume_hooks", *words],
@@ -360,7 +364,7 @@ def test_control_characters_in_a_transcript_are_not_printed(
     )
     # Several ids begin with 0000, so the verb asks a question.
     leaving = {
-        "typed": b"q\n",
+        "typed_input": b"q\n",
         "TERM": "dumb",
     }
     for extra in ([], ["--tree"] if words[0] == "find-derived" else []):

@@ -89,8 +89,8 @@ def test_outline_agrees_with_info_and_sessions(cli: Cli, document: Document, ses
     assert "linked" in said
 
 
-def test_the_document_of_outline_has_every_field(document: Document, session: Path) -> None:
-    """The document of ``outline`` has every field, and ``read`` accepts its references."""
+def test_the_json_document_of_outline_has_every_field(document: Document, session: Path) -> None:
+    """The JSON document of ``outline`` has every field, and ``read`` accepts its references."""
     data = document("outline", SESSION)["data"]
     assert data["turns"][0] == {
         "number": 1,

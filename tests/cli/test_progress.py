@@ -45,19 +45,19 @@ def test_a_long_scan_draws_its_progress(
     assert {total for _, total in recorded_progress_steps} == {found.size}
 
 
-@pytest.mark.parametrize("why", ["asked for JSON", "no terminal", "a short file", "no file"])
+@pytest.mark.parametrize("reason", ["asked for JSON", "no terminal", "a short file", "no file"])
 def test_no_progress_is_drawn_for_short_scans_or_outside_terminals(
-    why: str,
+    reason: str,
     tmp_path: Path,
     recorded_progress_steps: list[tuple[int, int]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No progress bar is drawn for JSON output, outside a terminal, or for a short or missing file."""
     path = write_session(tmp_path, SESSION, conversation(10))
-    monkeypatch.setattr(output, "sys", fake_sys(terminal=why != "no terminal"))
-    if why == "a short file":
+    monkeypatch.setattr(output, "sys", fake_sys(terminal=reason != "no terminal"))
+    if reason == "a short file":
         monkeypatch.setattr(output, "MIN_BYTES_FOR_PROGRESS_BAR", 1_000_000)
-    where = "/none.jsonl" if why == "no file" else path
-    with output.show_scan_progress(where, quiet=why == "asked for JSON") as watching:
+    where = "/none.jsonl" if reason == "no file" else path
+    with output.show_scan_progress(where, quiet=reason == "asked for JSON") as watching:
         assert watching == []
     assert recorded_progress_steps == []

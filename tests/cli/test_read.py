@@ -90,8 +90,8 @@ def test_reading_a_placeholder_shows_the_original(
     assert heading.endswith(f" · original of {child.stem[:8]}:{placeholder_line(child)}")
 
 
-def test_the_document_of_read_has_every_field(document: Document, parent: Path) -> None:
-    """The document of ``read`` describes one record with all fields and its text."""
+def test_the_json_document_of_read_has_every_field(document: Document, parent: Path) -> None:
+    """The JSON document of ``read`` describes one record with all fields and its text."""
     assert document("read", f"{SESSION}:{RECORD_UUID}")["data"] == {
         "reference": f"{SESSION}:2",
         "session_id": SESSION,
@@ -332,10 +332,10 @@ def test_several_records_share_the_budget(cli: Cli, session: Path) -> None:
     assert len(cli("read", SESSION, "--turns", "1-2", "--max-chars", "0").stdout) > 144_000
 
 
-def test_the_document_of_a_turn_has_a_row_for_each_record(
+def test_the_json_document_of_a_turn_has_a_row_for_each_record(
     document: Document, session: Path
 ) -> None:
-    """The document of a turn has a row for each record, with the record's full reference and text.
+    """The JSON document of a turn has a row for each record, with the record's full reference and text.
 
     The texts together stay within the maximum number of characters.
     """

@@ -90,8 +90,10 @@ def test_resume_mentions_an_open_session(
     assert warning.startswith(note)
 
 
-def test_the_document_of_resume_has_sizes_costs_and_prices(document: Document, parent: str) -> None:
-    """The document of ``resume`` has the session's size and the costs of each way to continue.
+def test_the_json_document_of_resume_has_sizes_costs_and_prices(
+    document: Document, parent: str
+) -> None:
+    """The JSON document of ``resume`` has the session's size and the costs of each way to continue.
 
     It also has the prices behind these costs.
     """
@@ -277,10 +279,10 @@ class TestContinue:
         assert (done.returncode, done.stderr) == (0, b"")
         assert done.stdout.decode() == f"cd {project} && claude --resume {SESSION}\n"
 
-    def test_the_document_of_continue_has_every_field(
+    def test_the_json_document_of_continue_has_every_field(
         self, document: Document, parent: str, project: str
     ) -> None:
-        """The document of ``continue`` contains the session and its folder, and for a fork also the parent."""
+        """The JSON document of ``continue`` has the session and its folder, and for a fork also the parent."""
         data = document("continue", SESSION)["data"]
         assert (data["session_id"], data["parent_session_id"], data["folder"]) == (
             SESSION,

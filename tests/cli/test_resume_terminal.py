@@ -105,7 +105,7 @@ def test_keys_move_the_selection_and_change_the_preview(terminal_home: TerminalH
 
 
 def test_the_footer_names_available_keys(terminal_home: TerminalHome) -> None:
-    """The footer lists some keys, and F1 lists all keys. If the window is low, the footer is shorter."""
+    """The footer lists some keys, and F1 lists all keys. In a window with few rows, the footer is shorter."""
     screen = terminal_home.run("resume")
     screen.wait_for(r"F1 or \? all keys")
     screen.type("?")

@@ -53,10 +53,10 @@ def list_files_beside_session(parent: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("words", COMMANDS_WITHOUT_SUMMARY)
-def test_the_document_of_a_receipt_describes_the_child_and_its_parent(
+def test_the_json_document_of_a_receipt_describes_the_child_and_its_parent(
     document: Document, parent: Path, words: tuple[str, ...]
 ) -> None:
-    """The document of ``handoff`` and ``rollover --quick`` describes the child and its parent."""
+    """The JSON document of ``handoff`` and ``rollover --quick`` describes the child and its parent."""
     verb, *options = words
     data = document(verb, SESSION, *options)["data"]
     (child,) = list_files_beside_session(parent)
@@ -124,21 +124,23 @@ def test_start_writes_no_child_if_the_client_cannot_start(
 ) -> None:
     """``--start`` writes no child if the client is missing or cannot start in the child's folder."""
 
-    def refusal_message(*more: str, code: int = 1, environ: dict[str, str] | None = None) -> str:
+    def run_refused_start(
+        *options: str, code: int = 1, environ: dict[str, str] | None = None
+    ) -> str:
         return str(
-            document(*words, SESSION, "--start", *more, code=code, environ=environ)["error"][
+            document(*words, SESSION, "--start", *options, code=code, environ=environ)["error"][
                 "message"
             ]
         )
 
-    assert "claude is not on PATH" in refusal_message()
+    assert "claude is not on PATH" in run_refused_start()
     environ = {"PATH": path_with_fake_client(config_home)}
     (tmp_path / "out").mkdir()
-    assert "another folder" in refusal_message(
+    assert "another folder" in run_refused_start(
         "--output-dir", str(tmp_path / "out"), code=2, environ=environ
     )
     (config_home.root / "proj").rmdir()
-    assert "no longer exists" in refusal_message(environ=environ)
+    assert "no longer exists" in run_refused_start(environ=environ)
     assert [*list_files_beside_session(parent), *(tmp_path / "out").iterdir()] == []
 
 
@@ -210,7 +212,7 @@ def test_the_receipt_of_a_rollover_describes_the_summary(
 
 
 @pytest.mark.parametrize(
-    ("body", "words", "said"),
+    ("script_body", "words", "expected_text"),
     [
         ("print('I would rather chat')", (), "claude did not answer with JSON"),
         ("result({'goal': 5})", (), "does not fit"),
@@ -227,17 +229,21 @@ def test_a_failed_summary_leaves_a_child_with_the_digest(
     config_home: ConfigHome,
     document: Document,
     parent: Path,
-    body: str | None,
+    script_body: str | None,
     words: tuple[str, ...],
-    said: str,
+    expected_text: str,
 ) -> None:
     """If the model fails, ``rollover`` writes a child with the digest and exits with code 0.
 
     A warning gives the reason.
     """
-    environ = environment_with_stand_in(write_stand_in(config_home.root, body)) if body else {}
+    environ = (
+        environment_with_stand_in(write_stand_in(config_home.root, script_body))
+        if script_body
+        else {}
+    )
     found = document("rollover", SESSION, *words, environ=environ)
-    assert said in found["data"]["summary"]["failure"]
+    assert expected_text in found["data"]["summary"]["failure"]
     assert found["data"]["summary"]["included"] is False
     assert found["data"]["summary"]["checked"] is None
     (warning,) = found["warnings"]

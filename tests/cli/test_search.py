@@ -133,10 +133,10 @@ def test_search_finds_hits_in_a_subagent(
     assert [hit["reference"] for hit in data["hits"]] == [f"{session_id(3)}/agent-a1:0"]
 
 
-def test_the_document_of_search_has_every_field(
+def test_the_json_document_of_search_has_every_field(
     document: Document, home_with_three_sessions: ConfigHome
 ) -> None:
-    """The document of ``search`` has every field, with full references and commands for a shell."""
+    """The JSON document of ``search`` has every field, with full references and commands for a shell."""
     found = document("search", "timeouts", "redis", "quux")
     data = found["data"]
     assert (data["query"], data["also"], found["warnings"]) == ("timeouts redis quux", [], [])
@@ -201,14 +201,14 @@ def test_a_search_without_hits_is_not_a_failure(
 
 
 @pytest.mark.parametrize(
-    "when", ["9999y", "0001-01-01", "9999-12-31", "12h", "2026-01-31T09:30:00+02:00", "6m"]
+    "time_text", ["9999y", "0001-01-01", "9999-12-31", "12h", "2026-01-31T09:30:00+02:00", "6m"]
 )
 def test_search_accepts_dates_times_and_durations(
-    document: Document, home_with_three_sessions: ConfigHome, when: str
+    document: Document, home_with_three_sessions: ConfigHome, time_text: str
 ) -> None:
     """``search`` accepts dates, times and durations for ``--since`` and ``--until``."""
-    assert document("search", "redis", "--since", when)["ok"]
-    assert document("search", "--until", when)["ok"]
+    assert document("search", "redis", "--since", time_text)["ok"]
+    assert document("search", "--until", time_text)["ok"]
 
 
 def test_quoted_options_are_search_words(

@@ -24,12 +24,14 @@ from tests.cli.conftest import Cli, Document
 
 
 def write_aged_session(
-    home: ConfigHome, number: int, *more: Record, cwd: str = CWD, age: float = 3_600
+    home: ConfigHome, number: int, *further_records: Record, cwd: str = CWD, age: float = 3_600
 ) -> str:
     """Write a session with two turns that was changed ``age`` seconds ago, and return its path."""
     name = session_id(number)
     records = [{**record, "cwd": cwd} for record in conversation(2, session_id=name)]
-    return write_session(home.project(cwd), name, [*records, *more], mtime=time.time() - age)
+    return write_session(
+        home.project(cwd), name, [*records, *further_records], mtime=time.time() - age
+    )
 
 
 def printed_lines(cli: Cli, *words: str, **options: Any) -> list[str]:
@@ -170,10 +172,10 @@ def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document
     )
 
 
-def test_the_document_of_sessions_describes_each_session(
+def test_the_json_document_of_sessions_describes_each_session(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """The document of ``sessions`` has each session's id, file, sizes, remaining days and command."""
+    """The JSON document of ``sessions`` has each session's id, file, sizes, remaining days and command."""
     path = write_aged_session(config_home, 1, custom_title("Fix the parser"))
     (row,) = document("sessions", "--project", CWD)["data"]["sessions"]
     assert (row["session_id"], row["session_file"], row["title"]) == (

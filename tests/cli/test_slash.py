@@ -72,7 +72,7 @@ def test_slash_replaces_invalid_bytes(cli: Cli, parent: Path) -> None:
 
 
 def test_slash_prints_a_failure_as_a_card(cli: Cli, parent: Path) -> None:
-    """``slash`` prints a failure to stdout and exits with code 0, because the model shows only stdout."""
+    """``slash`` prints a failure to stdout and exits with code 0, because the model sees only stdout."""
     assert "Claude Code sent no session id" in slash_card(
         cli, "handoff", "words", session="${CLAUDE_SESSION_ID}"
     )

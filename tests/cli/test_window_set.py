@@ -60,7 +60,7 @@ def test_a_large_context_does_not_change_the_window(
 
 
 @pytest.mark.parametrize(
-    ("model", "version", "count", "percent"),
+    ("model", "version", "token_count", "percent"),
     [
         ("claude-opus-5", "2.1.329", 190_000, 19),
         ("claude-sonnet-5-5", "2.1.329", 190_000, 19),
@@ -72,10 +72,15 @@ def test_a_large_context_does_not_change_the_window(
     ],
 )
 def test_the_percentage_needs_a_known_window(
-    config_home: ConfigHome, cli: Cli, model: str, version: str, count: int, percent: int | None
+    config_home: ConfigHome,
+    cli: Cli,
+    model: str,
+    version: str,
+    token_count: int,
+    percent: int | None,
 ) -> None:
     """The percentage is shown only if the model and the client's version determine the window."""
-    answer = assistant("done", uuid="a1", parent="u1", tokens=count) | {"version": version}
+    answer = assistant("done", uuid="a1", parent="u1", tokens=token_count) | {"version": version}
     answer["message"]["model"] = model
     write_session(config_home.project(CWD), SESSION, [user("read it", uuid="u1"), answer])
     info = json.loads(cli("info", SESSION, "--json").stdout)["data"]

@@ -34,7 +34,7 @@ def write_tool_output(session: SessionFile, days: float, name: str = "out.txt") 
 
 
 def write_file_backups(home: ConfigHome, session: SessionFile, days: float, count: int = 1) -> Path:
-    """Write ``count`` file backups of a session, and return their folder, changed ``days`` days ago."""
+    """Write ``count`` file backups of a session, dated ``days`` days ago, and return their folder."""
     folder = home.config / "file-history" / session.session_id
     folder.mkdir(parents=True)
     for number in range(count):

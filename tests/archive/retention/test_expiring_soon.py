@@ -40,7 +40,7 @@ def test_doctor_counts_expiring_sessions_of_all_projects(config_home: ConfigHome
 
 
 @pytest.mark.parametrize(
-    ("settings", "days", "level", "said"),
+    ("settings", "days", "level", "expected_text"),
     [
         ({"cleanupPeriodDays": 0}, 25, "ok", "deletes no session"),
         (
@@ -53,14 +53,14 @@ def test_doctor_counts_expiring_sessions_of_all_projects(config_home: ConfigHome
     ],
 )
 def test_doctor_reports_ok_without_expiring_sessions(
-    config_home: ConfigHome, settings: Any, days: float, level: str, said: str
+    config_home: ConfigHome, settings: Any, days: float, level: str, expected_text: str
 ) -> None:
     """Doctor reports "ok" if no session expires within seven days, and states the retention period."""
     (config_home.config / "settings.json").write_text(json.dumps(settings))
     session_of_age(config_home, 1, days)
     finding = _check_expiry(CWD)
     assert finding.level == level
-    assert said in finding.detail
+    assert expected_text in finding.detail
 
 
 def test_doctor_reports_whether_expiring_sessions_are_archived(

@@ -117,17 +117,19 @@ def test_nothing_is_archived_if_the_vault_is_off(config_home: ConfigHome) -> Non
     assert archived_ids(config_home.where) == []
 
 
-@pytest.mark.parametrize("what", ["files", "bytes"])
-def test_large_sessions_are_skipped_while_a_user_waits(config_home: ConfigHome, what: str) -> None:
+@pytest.mark.parametrize("exceeded_limit", ["files", "bytes"])
+def test_large_sessions_are_skipped_while_a_user_waits(
+    config_home: ConfigHome, exceeded_limit: str
+) -> None:
     """While a user waits, a session with many files or bytes is skipped, and smaller ones are archived."""
     session = session_of_age(config_home, 1, 29)
     folder = write_file_backups(
         config_home,
         session,
         29,
-        count=archive_sessions.MAX_QUICK_SESSION_FILES + 1 if what == "files" else 1,
+        count=archive_sessions.MAX_QUICK_SESSION_FILES + 1 if exceeded_limit == "files" else 1,
     )
-    if what == "bytes":
+    if exceeded_limit == "bytes":
         (folder / "large@v1").write_bytes(bytes(permission.MAX_QUICK_ARCHIVE_BYTES))
         os.utime(folder, (time.time() - 29 * DAY,) * 2)
     session_of_age(config_home, 2, 25)

@@ -57,11 +57,11 @@ def client_files(home: ConfigHome) -> dict[str, bytes]:
     }
 
 
-def archived_contents(kept: ArchivedSession, home: ConfigHome) -> dict[str, bytes]:
+def archived_contents(archived_session: ArchivedSession, home: ConfigHome) -> dict[str, bytes]:
     """Return the content of each archived file, by its path."""
-    folder = Path(unpacked_transcript(kept, home.where)).parent
+    folder = Path(unpacked_transcript(archived_session, home.where)).parent
     found = {}
-    for part in kept.parts:
+    for part in archived_session.parts:
         steps = part.place.split("/")
         path = (
             folder / "file-history" / steps[-1]

@@ -95,14 +95,20 @@ def test_archiving_an_unchanged_session_writes_nothing(config_home: ConfigHome) 
     assert archived_contents(kept, config_home) == archived_contents(again, config_home)
 
 
-@pytest.mark.parametrize("how", ["shorter", "other", "in place"])
-def test_a_replaced_transcript_becomes_an_earlier_state(config_home: ConfigHome, how: str) -> None:
+@pytest.mark.parametrize("replacement_kind", ["shorter", "other", "in place"])
+def test_a_replaced_transcript_becomes_an_earlier_state(
+    config_home: ConfigHome, replacement_kind: str
+) -> None:
     """If a shorter or different transcript replaces the old one, both can be read from the vault."""
     session = session_with_every_file(config_home)
     archive_session(session, config_home.where)
     long = Path(session.path).read_bytes()
-    new = long[: len(long) // 2] if how == "shorter" else long.replace(b"prompt", b"promise")
-    if how == "in place":
+    new = (
+        long[: len(long) // 2]
+        if replacement_kind == "shorter"
+        else long.replace(b"prompt", b"promise")
+    )
+    if replacement_kind == "in place":
         Path(session.path).write_bytes(long[:100])
     else:
         Path(session.path + ".new").write_bytes(new)
@@ -122,8 +128,10 @@ def test_a_replaced_transcript_becomes_an_earlier_state(config_home: ConfigHome,
             (state,) = list_earlier_states(again)
 
 
-@pytest.mark.parametrize("how", ["flipped", "gone"])
-def test_a_session_with_a_damaged_pack_can_be_archived(config_home: ConfigHome, how: str) -> None:
+@pytest.mark.parametrize("damage_kind", ["flipped", "gone"])
+def test_a_session_with_a_damaged_pack_can_be_archived(
+    config_home: ConfigHome, damage_kind: str
+) -> None:
     """If a pack is damaged, the client's files go into a new pack.
 
     The damaged pack is kept if the client no longer has one of its files.
@@ -133,7 +141,7 @@ def test_a_session_with_a_damaged_pack_can_be_archived(config_home: ConfigHome, 
     output = Path(session.path.replace(".jsonl", "/tool-results/toolu_1.txt"))
     output.unlink()
     pack = Path(kept.folder, kept.transcript.where)
-    if how == "gone":
+    if damage_kind == "gone":
         pack.unlink()
     else:
         raw = pack.read_bytes()
@@ -152,13 +160,13 @@ def test_a_session_with_a_damaged_pack_can_be_archived(config_home: ConfigHome, 
         sha256,
     )
     assert {finding.kind for finding in verify_archived(again)} == {
-        "missing" if how == "gone" else "damaged"
+        "missing" if damage_kind == "gone" else "damaged"
     }
 
 
-@pytest.mark.parametrize("how", ["cut", "appended"])
+@pytest.mark.parametrize("change_kind", ["cut", "appended"])
 def test_a_file_that_changes_during_archiving_is_archived_or_refused(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, change_kind: str
 ) -> None:
     """Lines that are appended during archiving are left for the next copy.
 
@@ -170,11 +178,11 @@ def test_a_file_that_changes_during_archiving_is_archived_or_refused(
     def read_after_change(descriptor: int, size: int) -> Iterator[bytes]:
         if size == len(before[f"{PROJECT_FOLDER}/{SESSION}.jsonl"]):
             with open(session.path, "r+b") as stream:
-                stream.truncate(size // 2 if how == "cut" else size + 100)
+                stream.truncate(size // 2 if change_kind == "cut" else size + 100)
         yield os.pread(descriptor, size, 0)
 
     monkeypatch.setattr(keeping, "read_chunks", read_after_change)
-    if how == "appended":
+    if change_kind == "appended":
         assert archived_contents(archive_session(session, config_home.where), config_home) == before
     else:
         with pytest.raises(WriteFailed, match="cut short while it was read"):
@@ -382,15 +390,18 @@ def test_a_read_only_vault_can_be_read(
     assert find_archived(SESSION, config_home.where) == kept
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace", "write"])
-@pytest.mark.parametrize("renewed", [False, True])
+@pytest.mark.parametrize("failing_call", ["fsync", "replace", "write"])
+@pytest.mark.parametrize("has_earlier_copy", [False, True])
 def test_a_full_disk_leaves_the_earlier_copy(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, call: str, renewed: bool
+    config_home: ConfigHome,
+    monkeypatch: pytest.MonkeyPatch,
+    failing_call: str,
+    has_earlier_copy: bool,
 ) -> None:
     """If the disk is full, archiving raises an error with the session's path and keeps the earlier copy."""
     first = archive_session(session_with_every_file(config_home), config_home.where)
     other = session_with_every_file(config_home, session_id(2), "Other")
-    if renewed:
+    if has_earlier_copy:
         os.utime(config_home.config / first.place, (FIVE_DAYS_AGO + 60, FIVE_DAYS_AGO + 60))
         other = locate.session_file(str(config_home.config / first.place))
 
@@ -399,8 +410,8 @@ def test_a_full_disk_leaves_the_earlier_copy(
 
     with monkeypatch.context() as patch:
         patch.setattr(
-            PackWriter if call == "write" else os,
-            "add_file" if call == "write" else call,
+            PackWriter if failing_call == "write" else os,
+            "add_file" if failing_call == "write" else failing_call,
             fail_as_full,
         )
         with pytest.raises(WriteFailed) as failure:

@@ -60,9 +60,9 @@ def client_files_with_times(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
     return {str(path): (path.read_bytes(), int(path.stat().st_mtime)) for path in files}
 
 
-def delete_session(session: SessionFile, home: ConfigHome, **how: bool) -> ArchivedSession:
+def delete_session(session: SessionFile, home: ConfigHome, **options: bool) -> ArchivedSession:
     """Move a session to the trash as ``delete`` does, and return its entry."""
-    return deletion.move_to_trash(deletion.plan_delete(session, home.where), home.where, **how)
+    return deletion.move_to_trash(deletion.plan_delete(session, home.where), home.where, **options)
 
 
 def find_in_trash(locator: str, where: Where) -> ArchivedSession:
@@ -148,9 +148,9 @@ def test_a_delete_or_restore_killed_at_any_step_loses_nothing(
         assert client_files_with_times(config_home) == before
 
 
-@pytest.mark.parametrize("part", range(7))
+@pytest.mark.parametrize("failing_file_index", range(7))
 def test_a_failed_move_leaves_every_file_in_place(
-    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, part: int
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, failing_file_index: int
 ) -> None:
     """If a move fails halfway, every file is moved back and the trash is empty."""
     session = session_with_every_file(config_home)
@@ -160,7 +160,7 @@ def test_a_failed_move_leaves_every_file_in_place(
     def fail_at_chosen_part(path: str, where: Where) -> None:
         nonlocal calls
         calls += 1
-        if calls == part + 1:
+        if calls == failing_file_index + 1:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
     monkeypatch.setattr(deletion, "remove_links", fail_at_chosen_part)
@@ -257,9 +257,9 @@ def test_an_open_session_is_deleted_only_with_force(config_home: ConfigHome) -> 
     assert delete_session(session, config_home, force=True).complete
 
 
-@pytest.mark.parametrize("place", ["outside", "other name", "link", "linked folder"])
+@pytest.mark.parametrize("file_location", ["outside", "other name", "link", "linked folder"])
 def test_deleting_refuses_files_outside_the_client(
-    config_home: ConfigHome, tmp_path: Path, place: str
+    config_home: ConfigHome, tmp_path: Path, file_location: str
 ) -> None:
     """Deleting a file that is not a session in the client's folders is refused."""
     folder = config_home.project()
@@ -268,17 +268,20 @@ def test_deleting_refuses_files_outside_the_client(
         "other name": folder / "notes.jsonl",
         "link": folder / f"{SESSION}.jsonl",
         "linked folder": config_home.config / "projects" / "link" / f"{SESSION}.jsonl",
-    }[place]
-    if place == "linked folder":
+    }[file_location]
+    if file_location == "linked folder":
         path.parent.symlink_to(tmp_path)
     real = Path(
         write_session(
-            tmp_path, OTHER_ID if place == "link" else SESSION, conversation(1), mtime=FIVE_DAYS_AGO
+            tmp_path,
+            OTHER_ID if file_location == "link" else SESSION,
+            conversation(1),
+            mtime=FIVE_DAYS_AGO,
         )
     )
-    if place == "other name":
+    if file_location == "other name":
         real.rename(path)
-    elif place == "link":
+    elif file_location == "link":
         path.symlink_to(real)
     with pytest.raises(UsageError):
         deletion.plan_delete(SessionFile(SESSION, str(path), FIVE_DAYS_AGO, 1), config_home.where)
@@ -359,9 +362,9 @@ def test_a_restore_adds_missing_files_to_an_existing_folder(config_home: ConfigH
         restoring.plan_restore(entry, config_home.where)
 
 
-@pytest.mark.parametrize("linked", ["project", "own folder", "inner folder", "backups"])
+@pytest.mark.parametrize("linked_folder", ["project", "own folder", "inner folder", "backups"])
 def test_a_restore_refuses_symbolic_links_in_the_path(
-    config_home: ConfigHome, tmp_path: Path, linked: str
+    config_home: ConfigHome, tmp_path: Path, linked_folder: str
 ) -> None:
     """A restore is refused if a folder on a file's path is now a symbolic link."""
     session = session_with_every_file(config_home)
@@ -374,8 +377,8 @@ def test_a_restore_refuses_symbolic_links_in_the_path(
         "own folder": folder / SESSION,
         "inner folder": folder / SESSION / "tool-results",
         "backups": config_home.config / "file-history" / SESSION,
-    }[linked]
-    if linked == "project":
+    }[linked_folder]
+    if linked_folder == "project":
         folder.rmdir()
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(away)
@@ -395,14 +398,14 @@ def test_a_restore_recreates_missing_folders(config_home: ConfigHome) -> None:
     assert (config_home.config / "file-history").stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize(("setting", "left"), [(None, 7), (4, 2), (1, 1), (400, None)])
+@pytest.mark.parametrize(("retention_days", "days_left"), [(None, 7), (4, 2), (1, 1), (400, None)])
 def test_a_restored_old_session_does_not_expire_immediately(
-    config_home: ConfigHome, setting: int | None, left: int | None
+    config_home: ConfigHome, retention_days: int | None, days_left: int | None
 ) -> None:
     """If the client would soon delete a restored file, the file gets a later time and the user is told."""
-    if setting:
+    if retention_days:
         (config_home.config / "settings.json").write_text(
-            json.dumps({"cleanupPeriodDays": setting})
+            json.dumps({"cleanupPeriodDays": retention_days})
         )
     session = session_with_every_file(config_home)
     long_ago = time.time() - 100 * 24 * 60 * 60
@@ -414,9 +417,9 @@ def test_a_restored_old_session_does_not_expire_immediately(
         (time.time() - mtime) / (24 * 60 * 60)
         for _, mtime in client_files_with_times(config_home).values()
     ]
-    expected = 100 if left is None else (setting or 30) - left
+    expected = 100 if days_left is None else (retention_days or 30) - days_left
     assert all(abs(age - expected) < 0.1 for age in ages)
-    assert bool(told) is (left is not None)
+    assert bool(told) is (days_left is not None)
     assert locate.latest_session("/home/user/proj", config_home.where).session_id == SESSION
 
 
@@ -481,7 +484,7 @@ def test_emptying_the_trash_keeps_existing_sessions(config_home: ConfigHome) -> 
 
 
 @pytest.mark.parametrize(
-    "change",
+    "changed_fields",
     [
         {"version": 2},
         {"parts": []},
@@ -500,12 +503,12 @@ def test_emptying_the_trash_keeps_existing_sessions(config_home: ConfigHome) -> 
     ],
 )
 def test_an_invalid_manifest_is_not_an_entry_of_the_trash(
-    config_home: ConfigHome, change: dict[str, object]
+    config_home: ConfigHome, changed_fields: dict[str, object]
 ) -> None:
     """An entry whose manifest is invalid or names forbidden paths is not listed and not removed."""
     entry = delete_session(session_with_every_file(config_home), config_home)
     note = Path(entry.folder) / MANIFEST_NAME
-    note.write_text(json.dumps(json.loads(note.read_text()) | change))
+    note.write_text(json.dumps(json.loads(note.read_text()) | changed_fields))
     assert trash.list_deleted(config_home.where) == []
     assert os.path.isdir(entry.folder)
 
@@ -711,9 +714,9 @@ def test_a_folder_without_a_session_id_is_not_an_entry(config_home: ConfigHome) 
     assert (stray.folder, stray.is_half_removed) == (str(other), False)
 
 
-@pytest.mark.parametrize("note", [None, b"{", b"{}"])
+@pytest.mark.parametrize("manifest_content", [None, b"{", b"{}"])
 def test_an_entry_without_a_readable_manifest_is_counted(
-    config_home: ConfigHome, note: bytes | None
+    config_home: ConfigHome, manifest_content: bytes | None
 ) -> None:
     """An entry without a readable manifest is counted as a stray folder.
 
@@ -721,12 +724,12 @@ def test_an_entry_without_a_readable_manifest_is_counted(
     """
     entry = delete_session(session_with_every_file(config_home), config_home)
     path = Path(entry.folder) / MANIFEST_NAME
-    path.unlink() if note is None else path.write_bytes(note)
+    path.unlink() if manifest_content is None else path.write_bytes(manifest_content)
     (stray,) = trash.list_stray_folders(config_home.where)
     assert (stray.folder, stray.is_half_removed, stray.file_count) == (
         entry.folder,
         False,
-        7 + (note is not None),
+        7 + (manifest_content is not None),
     )
     assert stray.size >= entry.size
     deletion.empty_trash([entry], config_home.where, [])
@@ -784,18 +787,20 @@ def test_only_one_command_uses_the_trash_at_a_time(
     restoring.restore_session(decided, config_home.where)
 
 
-@pytest.mark.parametrize("how", ["emptied", "restored"])
-def test_a_late_restore_reports_that_its_entry_is_gone(config_home: ConfigHome, how: str) -> None:
+@pytest.mark.parametrize("removal_kind", ["emptied", "restored"])
+def test_a_late_restore_reports_that_its_entry_is_gone(
+    config_home: ConfigHome, removal_kind: str
+) -> None:
     """If an entry of the trash is gone, the error says whether it was restored or removed."""
     entry = delete_session(session_with_every_file(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
-    if how == "emptied":
+    if removal_kind == "emptied":
         deletion.empty_trash([entry], config_home.where)
     else:
         restoring.restore_session(decided, config_home.where)
     with pytest.raises(SessionNotFound) as told:
         restoring.restore_session(decided, config_home.where)
-    assert ("is in its place" in told.value.remedy) is (how == "restored")
+    assert ("is in its place" in told.value.remedy) is (removal_kind == "restored")
     assert deletion.empty_trash([entry], config_home.where) == []
 
 

@@ -44,8 +44,8 @@ def delete_client_files(home: ConfigHome) -> dict[str, bytes]:
     return before
 
 
-@pytest.mark.parametrize("quietly", [False, True])
-def test_a_zeroed_unpacked_file_is_not_used(config_home: ConfigHome, quietly: bool) -> None:
+@pytest.mark.parametrize("has_old_mtime", [False, True])
+def test_a_zeroed_unpacked_file_is_not_used(config_home: ConfigHome, has_old_mtime: bool) -> None:
     """An unpacked file that a power cut filled with zeros is not used.
 
     A reader notices the changed time of the file, and a restore checks every byte.
@@ -55,7 +55,7 @@ def test_a_zeroed_unpacked_file_is_not_used(config_home: ConfigHome, quietly: bo
     path = Path(unpacked_transcript(kept, config_home.where))
     status = path.stat()
     path.write_bytes(bytes(status.st_size))
-    if quietly:
+    if has_old_mtime:
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     else:
         assert Path(unpacked_transcript(kept, config_home.where)).read_bytes() == before[kept.place]
@@ -81,17 +81,17 @@ def test_unpacked_files_are_synced(
 
 
 @pytest.mark.parametrize(
-    ("field", "number"),
+    ("field_index", "number"),
     [(1, 2**60), (3, 2**63), (3, -(2**63) - 1), (4, -1), (6, 2**60), (7, 2**60)],
 )
 def test_a_manifest_with_impossible_numbers_is_not_read(
-    config_home: ConfigHome, field: int, number: int
+    config_home: ConfigHome, field_index: int, number: int
 ) -> None:
     """A size or time that no file can have makes the manifest unreadable."""
     kept = archive_session(session_with_every_file(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     row = json.loads(note.read_bytes())
-    row["parts"][0][field] = number
+    row["parts"][0][field_index] = number
     note.write_text(json.dumps(row))
     assert find_archived(SESSION, config_home.where) is None
     assert "is not a readable manifest" in unreadable_reason(SESSION, config_home.where)
@@ -99,7 +99,7 @@ def test_a_manifest_with_impossible_numbers_is_not_read(
 
 
 @pytest.mark.parametrize(
-    "change",
+    "changed_fields",
     [
         {"parts": []},
         {"earlier": [{"archived_at": "2026-01-31T09:30:00.000Z", "parts": []}]},
@@ -109,12 +109,12 @@ def test_a_manifest_with_impossible_numbers_is_not_read(
     ],
 )
 def test_an_inconsistent_manifest_is_not_read(
-    config_home: ConfigHome, change: dict[str, object]
+    config_home: ConfigHome, changed_fields: dict[str, object]
 ) -> None:
     """A manifest without files, or of another session, is reported as unreadable."""
     kept = archive_session(session_with_every_file(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
-    note.write_text(json.dumps(json.loads(note.read_bytes()) | change))
+    note.write_text(json.dumps(json.loads(note.read_bytes()) | changed_fields))
     assert (find_archived(SESSION, config_home.where), unreadable_folders(config_home.where)) == (
         None,
         [kept.folder],

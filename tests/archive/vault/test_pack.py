@@ -40,24 +40,26 @@ from tests.crashes import kill_before_each_change
 from tests.needs import REPO
 
 
-@pytest.mark.parametrize("what", ["gone", "cut", "flipped", "longer", "no pack"])
-def test_a_damaged_pack_is_reported_and_never_unpacked(config_home: ConfigHome, what: str) -> None:
+@pytest.mark.parametrize("damage_kind", ["gone", "cut", "flipped", "longer", "no pack"])
+def test_a_damaged_pack_is_reported_and_never_unpacked(
+    config_home: ConfigHome, damage_kind: str
+) -> None:
     """Verifying the vault reports a damaged pack, and a copy with a damaged pack cannot be opened."""
     kept = archive_session(session_with_every_file(config_home), config_home.where)
     path = Path(kept.folder, kept.transcript.where)
     raw = path.read_bytes()
-    if what == "gone":
+    if damage_kind == "gone":
         path.unlink()
-    elif what == "cut":
+    elif damage_kind == "cut":
         path.write_bytes(raw[: len(raw) // 2])
-    elif what == "flipped":
+    elif damage_kind == "flipped":
         path.write_bytes(raw[:100] + bytes([raw[100] ^ 1]) + raw[101:])
-    elif what == "longer":
+    elif damage_kind == "longer":
         path.write_bytes(lzma.compress(lzma.decompress(raw).replace(b"prompt", b"promqt")))
     else:
         path.write_bytes(b"no pack at all")
     assert {finding.kind for finding in verify_archived(kept)} == {
-        "missing" if what == "gone" else "damaged"
+        "missing" if damage_kind == "gone" else "damaged"
     }
     with pytest.raises(
         (WriteFailed, SessionNotFound), match=r"could not be unpacked|can't be read"

@@ -345,7 +345,7 @@ def test_leaving_does_not_wait_for_a_search() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "rows", "beside", "below"),
+    ("columns", "rows", "is_beside_list", "is_below_list"),
     [
         (200, 50, True, False),
         (120, 40, False, True),
@@ -354,10 +354,10 @@ def test_leaving_does_not_wait_for_a_search() -> None:
     ],
 )
 def test_the_position_of_the_preview_depends_on_the_terminal(
-    columns: int, rows: int, beside: bool, below: bool
+    columns: int, rows: int, is_beside_list: bool, is_below_list: bool
 ) -> None:
     """The preview is beside the list on a wide terminal and below the list on a tall one.
 
     On a small terminal, there is no preview.
     """
-    assert find_preview_position(columns, rows) == (beside, below)
+    assert find_preview_position(columns, rows) == (is_beside_list, is_below_list)
