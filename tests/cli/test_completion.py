@@ -84,12 +84,12 @@ class Shell:
         self._child.send(f"{begin}source ./completion; echo rea''dy\r")
         self._child.expect("ready", timeout=TIMEOUT_SECONDS)
 
-    def expect_after_keys(self, keys: str, *wanted: str) -> None:
-        """Type keys, wait until the terminal shows each of ``wanted``, and clear the line."""
+    def expect_after_keys(self, keys: str, *expected_texts: str) -> None:
+        """Type keys, wait until the terminal shows each of ``expected_texts``, and clear the line."""
         self._wait_for_prompt()
         self._child.send(keys)
         text, until = "", time.monotonic() + TIMEOUT_SECONDS
-        while not all(word in text for word in wanted):
+        while not all(word in text for word in expected_texts):
             assert time.monotonic() < until, text
             with contextlib.suppress(pexpect.TIMEOUT):
                 text += self._child.read_nonblocking(4096, timeout=0.05).replace("\x1b[K", "")

@@ -86,13 +86,19 @@ def read_context_sizes_in_verbs(
     return [each["context"] for each in (info, full, row)]
 
 
-def records_of_old_client(records: Sequence[Record], padding_at: int = 0) -> list[Record]:
+def records_of_old_client(records: Sequence[Record], padding_index: int = 0) -> list[Record]:
     """Return the records as an old client writes them, with optional padding."""
     rows = []
     for record in records:
         rows.append(record | {"version": OLD_CLIENT} if "version" in record else record)
-    if padding_at:
-        return [*rows[:padding_at], PADDING_RECORD, *rows[padding_at:-1], PADDING_RECORD, rows[-1]]
+    if padding_index:
+        return [
+            *rows[:padding_index],
+            PADDING_RECORD,
+            *rows[padding_index:-1],
+            PADDING_RECORD,
+            rows[-1],
+        ]
     return rows
 
 

@@ -20,11 +20,11 @@ from tests.maintenance.fsck.cases import CASES, VALID_RECORDS
 CONTENTS_BY_CASE = {case.name: case.content for case in CASES}
 
 
-def write_broken_session(name: str, home: ConfigHome, number: int = 1) -> str:
+def write_broken_session(case_name: str, home: ConfigHome, number: int = 1) -> str:
     """Write a broken session to the project and return its id."""
     own = SESSION if number == 1 else session_id(number)
     (home.project() / f"{own}.jsonl").write_bytes(
-        CONTENTS_BY_CASE[name].replace(SESSION.encode(), own.encode())
+        CONTENTS_BY_CASE[case_name].replace(SESSION.encode(), own.encode())
     )
     return own
 

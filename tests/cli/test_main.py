@@ -36,11 +36,13 @@ VERBS_THAT_ONLY_SHOW = ["lineage", "find-original", "find-derived", "info"]
 
 
 def write_titled_session(
-    home: ConfigHome, number: str = SESSION, title: str = "Fix the parser"
+    home: ConfigHome, written_id: str = SESSION, title: str = "Fix the parser"
 ) -> str:
     """Write a session with two turns and a title, and return its path."""
     return write_session(
-        home.project(), number, [*conversation(2, session_id=number), custom_title(title, number)]
+        home.project(),
+        written_id,
+        [*conversation(2, session_id=written_id), custom_title(title, written_id)],
     )
 
 

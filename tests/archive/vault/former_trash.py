@@ -15,11 +15,15 @@ ENTRY_NAME = DELETION_TIME.replace(":", "-")
 
 
 def move_as_version_0_2_0(
-    home: ConfigHome, session_id: str, *, complete: bool = True, hidden: tuple[str, ...] = ()
+    home: ConfigHome,
+    session_id: str,
+    *,
+    is_complete: bool = True,
+    hidden_parts: tuple[str, ...] = (),
 ) -> Path:
     """Move a session and its files to the trash as version 0.2.0 did.
 
-    Parts in ``hidden`` keep the temporary names that they had during the move.
+    Parts in ``hidden_parts`` keep the temporary names that they had during the move.
     """
     project = home.project()
     key = f"projects/{project.name}"
@@ -48,11 +52,13 @@ def move_as_version_0_2_0(
                 "place": place,
                 "files": len(files),
                 "size": size,
-                "sha256": whole.hexdigest() if complete else "",
+                "sha256": whole.hexdigest() if is_complete else "",
             }
         )
         target = (
-            path.with_name(f".{path.name}.{ENTRY_NAME}.moving") if name in hidden else folder / name
+            path.with_name(f".{path.name}.{ENTRY_NAME}.moving")
+            if name in hidden_parts
+            else folder / name
         )
         shutil.move(path, target)
     manifest = {
@@ -62,7 +68,7 @@ def move_as_version_0_2_0(
         "ended": "2026-11-20T09:30:00.000Z",
         "deleted_at": DELETION_TIME,
         "parts": parts,
-        "complete": complete,
+        "complete": is_complete,
         "version": 1,
     }
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2))

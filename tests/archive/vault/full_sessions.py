@@ -19,20 +19,26 @@ FIVE_DAYS_AGO = time.time() - 5 * 24 * 60 * 60
 
 
 def session_with_every_file(
-    home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", turns: int = 2
+    home: ConfigHome, written_id: str = SESSION, title: str = "Fix the parser", turns: int = 2
 ) -> SessionFile:
     """Write a session with sub-agents in both places, a large output, a backup and a task."""
     folder = home.project()
-    rows = [*conversation(turns, session_id=number), custom_title(title, number)]
-    path = write_session(folder, number, rows, mtime=FIVE_DAYS_AGO)
-    own, backups = folder / number, home.config / "file-history" / number
+    rows = [*conversation(turns, session_id=written_id), custom_title(title, written_id)]
+    path = write_session(folder, written_id, rows, mtime=FIVE_DAYS_AGO)
+    own, backups = folder / written_id, home.config / "file-history" / written_id
     files = (
-        (own / "subagents" / "deep" / "agent-a1.jsonl", f'{{"sessionId":"{number}"}}\n'.encode()),
+        (
+            own / "subagents" / "deep" / "agent-a1.jsonl",
+            f'{{"sessionId":"{written_id}"}}\n'.encode(),
+        ),
         (own / "tool-results" / "toolu_1.txt", b"large\n" * 10),
         (backups / "abc@v1", b"the user's file"),
-        (home.config / "tasks" / number / "1.json", b'{"id":"1"}'),
-        (folder / f"agent-{number[:4]}.jsonl", json.dumps({"sessionId": number}).encode() + b"\n"),
-        (folder / f"agent-{number[:4]}.meta.json", b"{}"),
+        (home.config / "tasks" / written_id / "1.json", b'{"id":"1"}'),
+        (
+            folder / f"agent-{written_id[:4]}.jsonl",
+            json.dumps({"sessionId": written_id}).encode() + b"\n",
+        ),
+        (folder / f"agent-{written_id[:4]}.meta.json", b"{}"),
     )
     write_old_files(files)
     return locate.session_file(path)

@@ -939,7 +939,7 @@ def test_an_interrupted_delete_of_version_0_2_0_can_be_restored(config_home: Con
     session_with_every_file(config_home)
     before = client_files_with_times(config_home)
     former_trash.move_as_version_0_2_0(
-        config_home, SESSION, complete=False, hidden=(f"{SESSION}.jsonl", SESSION, "tasks")
+        config_home, SESSION, is_complete=False, hidden_parts=(f"{SESSION}.jsonl", SESSION, "tasks")
     )
     (entry,) = trash.list_deleted(config_home.where)
     assert not entry.complete
@@ -953,7 +953,7 @@ def test_lines_after_an_interrupted_delete_of_version_0_2_0_stay(config_home: Co
     transcript = config_home.project() / f"{SESSION}.jsonl"
     copied = transcript.read_bytes()
     folder = former_trash.move_as_version_0_2_0(
-        config_home, SESSION, complete=False, hidden=(transcript.name,)
+        config_home, SESSION, is_complete=False, hidden_parts=(transcript.name,)
     )
     (folder / transcript.name).write_bytes(copied)
     (hidden,) = transcript.parent.glob(".*.moving")

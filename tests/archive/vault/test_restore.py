@@ -54,14 +54,14 @@ def delete_client_files(home: ConfigHome) -> dict[str, bytes]:
     return before
 
 
-@pytest.mark.parametrize("age", [5, 400])
-def test_a_restore_returns_every_file_byte_for_byte(config_home: ConfigHome, age: int) -> None:
+@pytest.mark.parametrize("age_days", [5, 400])
+def test_a_restore_returns_every_file_byte_for_byte(config_home: ConfigHome, age_days: int) -> None:
     """A restore returns every file unchanged with its time.
 
     A file that the client would delete immediately gets a later time.
     """
     session = session_with_every_file(config_home)
-    written = time.time_ns() - age * DAY * 10**9
+    written = time.time_ns() - age_days * DAY * 10**9
     for place in client_files(config_home):
         os.utime(config_home.config / place, ns=(written, written))
     archived = archive_session(locate.session_file(session.path), config_home.where)
@@ -76,8 +76,8 @@ def test_a_restore_returns_every_file_byte_for_byte(config_home: ConfigHome, age
         os.stat(config_home.config / place).st_mtime - (time.time() - 30 * DAY) for place in before
     ]
     assert min(left) > 6.9 * DAY
-    assert [bool(warning) for warning in done.warnings] == ([True] if age == 400 else [])
-    if age == 5:
+    assert [bool(warning) for warning in done.warnings] == ([True] if age_days == 400 else [])
+    if age_days == 5:
         assert {os.stat(config_home.config / place).st_mtime_ns for place in before} == {written}
         assert archive_session(locate.session_file(session.path), config_home.where) == archived
     again = restore_archived(config_home)

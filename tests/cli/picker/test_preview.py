@@ -62,9 +62,9 @@ def test_only_the_latest_preview_is_made(
     """Rows that the user scrolls past get no preview."""
     seen: list[str] = []
 
-    def record_title(_kind: str, one: ListedSession, _environ: object) -> list[str]:
-        seen.append(one.title)
-        return [one.title]
+    def record_title(_kind: str, row: ListedSession, _environ: object) -> list[str]:
+        seen.append(row.title)
+        return [row.title]
 
     monkeypatch.setattr(previews, "make_preview", record_title)
     made = PreviewReader(config_home.where, lambda: None)

@@ -37,14 +37,16 @@ def three_entries(_everywhere: bool) -> Iterator[ListEntry]:
 
 @contextmanager
 def chooser_with_keys(
-    sessions: ListSessions, contents: Any = None, **options: Any
+    sessions: ListSessions, make_content_search: Any = None, **options: Any
 ) -> Iterator[tuple[Chooser, PipeInput]]:
     """Yield a chooser and the pipe through which the test sends keys to the chooser."""
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
         deeds: dict[str, KeyAction] = {"c-y": lambda one, _: f"GO {one.title.upper()}"}
         yield (
             Chooser(
-                OfferedSessions(sessions, "/home/me/proj", deeds, contents), Where({}), **options
+                OfferedSessions(sessions, "/home/me/proj", deeds, make_content_search),
+                Where({}),
+                **options,
             ),
             keys,
         )
@@ -248,8 +250,8 @@ def test_matching_turns_can_be_chosen() -> None:
 
     with chooser_with_keys(
         three_entries,
-        contents=lambda told: FakeContentSearch(
-            told, lambda text: turns_of_sessions(2) if text == "pool" else []
+        make_content_search=lambda on_answer: FakeContentSearch(
+            on_answer, lambda text: turns_of_sessions(2) if text == "pool" else []
         ),
     ) as found:
         chooser, pipe = found
@@ -278,7 +280,8 @@ def test_an_answer_to_an_earlier_query_is_ignored() -> None:
         run_when(lambda: bool(chooser.choices.matches), lambda: pipe.send_text("\r"))
 
     with chooser_with_keys(
-        three_entries, contents=lambda told: FakeContentSearch(told, search_slowly)
+        three_entries,
+        make_content_search=lambda on_answer: FakeContentSearch(on_answer, search_slowly),
     ) as (chooser, pipe):
         run_when(lambda: chooser.choices.session_count == 3, lambda: pipe.send_text("pool"))
         run_when(
@@ -307,7 +310,8 @@ def test_a_failed_search_does_not_prevent_a_choice() -> None:
         pipe.send_text("\x15title 3\r")
 
     with chooser_with_keys(
-        three_entries, contents=lambda told: FakeContentSearch(told, fail_to_search)
+        three_entries,
+        make_content_search=lambda on_answer: FakeContentSearch(on_answer, fail_to_search),
     ) as (chooser, pipe):
         run_when(lambda: chooser.choices.session_count == 3, lambda: pipe.send_text("zzz"))
         run_when(
@@ -334,7 +338,8 @@ def test_leaving_does_not_wait_for_a_search() -> None:
         return []
 
     with chooser_with_keys(
-        three_entries, contents=lambda told: FakeContentSearch(told, search_forever)
+        three_entries,
+        make_content_search=lambda on_answer: FakeContentSearch(on_answer, search_forever),
     ) as (chooser, pipe):
         run_when(lambda: chooser._content_search is not None and chooser._content_search.thread.is_alive(),
              lambda: pipe.send_text("\x1b"))  # fmt: skip
