@@ -224,7 +224,7 @@ def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
         default_way = FORK
     else:
         default_way = recommended_way or (FORK if is_fork_smaller else GO_ON)
-    descriptions = _describe_ways(comparison, is_fork_smaller=is_fork_smaller)
+    descriptions = _describe_ways_to_continue(comparison, is_fork_smaller=is_fork_smaller)
     answers = []
     for strategy in WAYS_TO_CONTINUE:
         answers.append(
@@ -238,7 +238,7 @@ def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
     ]
 
 
-def _describe_ways(comparison: Comparison, *, is_fork_smaller: bool) -> dict[str, str]:
+def _describe_ways_to_continue(comparison: Comparison, *, is_fork_smaller: bool) -> dict[str, str]:
     tokens_text = {}
     for row in comparison.estimates:
         tokens_text[row.name] = f"about {row.tokens_after:,} tokens"

@@ -43,7 +43,7 @@ def check_sessions(options: FsckOptions) -> ExitCode:
     else:
         sessions = [options.locate_whole_session()]
     reports = []
-    for session in _track_progress(sessions, quiet=options.as_json):
+    for session in _iterate_with_progress(sessions, quiet=options.as_json):
         reports.append(examine_session(session, options.where))
     unreadable_folders = unlistable_folders(options.where) if options.everywhere else []
     options.print_answer(
@@ -154,7 +154,7 @@ def _make_reports_data(
     return {"sessions": reports, "unlistable": list(unreadable_folders), "repair": None, "lost": []}
 
 
-def _track_progress(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:
+def _iterate_with_progress(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:
     if quiet or len(sessions) < 2 or not sys.stderr.isatty():
         return sessions
     # Imported late: rich takes 50 ms to load, and only a check of several sessions needs it.

@@ -314,16 +314,18 @@ def _list_part_options(verb: str) -> list[_PartOptionRow]:
     return rows
 
 
-def _find_parameter_name(names: Sequence[str]) -> str:
-    own_name = next((name for name in names if not name.startswith("-")), "")
-    return own_name or next(name for name in names if name.startswith("--"))[2:].replace("-", "_")
+def _find_parameter_name(option_names: Sequence[str]) -> str:
+    own_name = next((name for name in option_names if not name.startswith("-")), "")
+    return own_name or next(name for name in option_names if name.startswith("--"))[2:].replace(
+        "-", "_"
+    )
 
 
-def _find_longest_option_name(name: str) -> str:
+def _find_longest_option_name(attribute_name: str) -> str:
     options = {}
     for parameter in click.get_current_context().command.params:
         options[parameter.name] = parameter.opts
-    return max(options[name], key=len)
+    return max(options[attribute_name], key=len)
 
 
 def locate_session(

@@ -334,7 +334,7 @@ def _print_record_with_neighbours(
 
 
 def _describe_shown_part(
-    turns: TurnRange | None, turn_count: int, kind: str, found_count: int
+    turns: TurnRange | None, turn_count: int, item_kind: str, found_count: int
 ) -> str:
     turn_range = turns.list_turn_numbers(turn_count) if turns else range(1, turn_count + 1)
     if len(turn_range) > 1:
@@ -343,7 +343,7 @@ def _describe_shown_part(
         span = f"{turn_range[0]}"
     else:
         span = "0"
-    count_text = f"{format_count(found_count, kind)} in " if kind else ""
+    count_text = f"{format_count(found_count, item_kind)} in " if item_kind else ""
     return f"{count_text}turn{'s' * (len(turn_range) > 1)} {span} of {turn_count}"
 
 

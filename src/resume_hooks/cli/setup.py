@@ -104,13 +104,13 @@ def print_or_change_settings(options: ConfigOptions) -> None:
     else:
         notes = []
     notes += _list_vault_notes(options.where) if "vault" in rows_by_name else []
-    notes += _list_policy_notes(options.where) if "compaction" in rows_by_name else []
+    notes += _list_compaction_notes(options.where) if "compaction" in rows_by_name else []
     if options.key == "compaction" and options.value is not None and "@" in options.value:
         notes.append(OPEN_SESSIONS_NOTE)
     options.print_answer(data, lambda: facts_table(table_rows), notes)
 
 
-def _list_policy_notes(where: Where) -> list[str]:
+def _list_compaction_notes(where: Where) -> list[str]:
     path = find_policy_file(where)
     if not path or settings.load_settings(where)["compaction"].value == "client":
         return []

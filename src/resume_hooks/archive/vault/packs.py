@@ -158,7 +158,10 @@ def _verify_pack(
             if part.where == pack_name:
                 parts_in_pack.append(part)
         for part, chunks in unpack.read_pack_contents(archived.folder, parts_in_pack):
-            if unpack.sha256_of_chunks(_report_chunks(chunks, report_bytes_read)) != part.sha256:
+            if (
+                unpack.sha256_of_chunks(_yield_and_report_chunks(chunks, report_bytes_read))
+                != part.sha256
+            ):
                 message = (
                     f"{path} no longer contains the stored bytes of {part.place}: the hash differs"
                 )
@@ -170,7 +173,7 @@ def _verify_pack(
         yield ArchiveDefect(archived.session_id, "damaged", archived.place, message)
 
 
-def _report_chunks(
+def _yield_and_report_chunks(
     chunks: Iterator[bytes], report_bytes_read: Callable[[int], None]
 ) -> Iterator[bytes]:
     """Yield the chunks unchanged, and call ``report_bytes_read`` with the size of each chunk."""

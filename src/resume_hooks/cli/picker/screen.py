@@ -81,7 +81,7 @@ ALL_KEYS_HINT = " · F1 or ? all keys"
 ALL_KEYS_HELP = (
     (
         "type words      find sessions with all the words in title, tag, branch, folder, id or "
-        "first prompt, then those with the words in a turn"
+        "first prompt, then with the words in turns"
     ),
     "Up Down PgUp PgDn Home End    move          Enter    opens          Esc, Ctrl+C    closes",
     "Tab             change the preview: outline, lineage, table of all ways to continue",

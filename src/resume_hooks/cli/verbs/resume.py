@@ -12,7 +12,7 @@ _FORMER_WAY_NAMES = {"as-is": GO_ON, "smart-trim": "trim --smart"}
 """The names of ways to continue that version 0.2.0 used, with their current names."""
 
 
-class _WayChoice(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
+class _WayToContinueChoice(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
     """The type of ``--way``. It accepts the names from version 0.2.0 too."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -47,7 +47,7 @@ class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_ses
 
     everywhere: bool = flag("--all", help="Choose among the sessions of every project.")
     way: str | None = option(
-        type=_WayChoice(WAYS_TO_CONTINUE), help="Continue in this way without asking."
+        type=_WayToContinueChoice(WAYS_TO_CONTINUE), help="Continue in this way without asking."
     )
     must_fork: bool = flag(
         "--fork", help="Fork the session and continue in the fork, like --way fork."
