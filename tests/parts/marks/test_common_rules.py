@@ -35,13 +35,16 @@ def test_mark_in_an_archived_session_is_refused(config_home: ConfigHome, cli: Cl
     assert_refused(config_home, cli, ("mark", SESSION))
 
 
-@pytest.mark.parametrize("jump", [-YEAR_SECONDS, -60, 0, 86_400])
+@pytest.mark.parametrize("jump_seconds", [-YEAR_SECONDS, -60, 0, 86_400])
 def test_a_mark_survives_changes_of_the_clock(
-    config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
+    config_home: ConfigHome,
+    shifted_clock: ShiftedClock,
+    session_in_client: str,
+    jump_seconds: float,
 ) -> None:
     """A mark stays valid if the clock changes, because it names a record and not a time."""
     assert "mark" in answer_of_hook(prompt.main, session_in_client, prompt=">mark goal")["reason"]
-    shifted_clock.ahead = jump
+    shifted_clock.ahead = jump_seconds
     assert mark_state.find_mark(SESSION) is not None
     with open(session_in_client, "ab") as stream:
         stream.writelines(json.dumps(record).encode() + b"\n" for record in conversation(8)[12:])

@@ -332,8 +332,10 @@ def test_back_without_new_messages_is_refused(parent: Path, document: Document) 
     assert "Only a fork can go back without a mark" in error["remedy"]
 
 
-def test_a_mark_in_a_fork_has_precedence(parent: Path, document: Document) -> None:
-    """In a fork with a mark, ``back`` returns to the mark and needs a report."""
+def test_a_mark_in_a_fork_has_precedence_over_the_fork_point(
+    parent: Path, document: Document
+) -> None:
+    """In a fork with a mark, ``back`` returns to the mark and not to the parent, and needs a report."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork)
     document("mark", fork.stem)

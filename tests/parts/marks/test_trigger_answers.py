@@ -337,11 +337,11 @@ def test_the_mark_is_kept_if_going_back_fails(
     type_prompt(">mark x")
     before = state.find_mark(SESSION)
 
-    def refuse(*_: object) -> None:
+    def raise_full_disk(*_: object) -> None:
         raise WriteFailed("The disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("resume_hooks.derive.child.write_child.write_child", refuse)
+        patch.setattr("resume_hooks.derive.child.write_child.write_child", raise_full_disk)
         trigger = Trigger("back", "it was slower", is_slash=False, is_pasted=False)
         assert "The disk is full" in card_of_trigger(trigger, {"session_id": SESSION})
     assert state.find_mark(SESSION) == before

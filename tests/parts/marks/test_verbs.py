@@ -86,7 +86,9 @@ def test_contradictory_mark_options_are_refused(
     assert b"can't be combined" in done.stderr
 
 
-def test_back_writes_a_child_and_uses_the_mark(document: Document, cli: Cli, parent: Path) -> None:
+def test_back_writes_a_child_and_uses_up_the_mark(
+    document: Document, cli: Cli, parent: Path
+) -> None:
     """``back`` writes a child and deletes the mark.
 
     The option ``--report`` gives the report. With the value ``-``, it is read from standard input.

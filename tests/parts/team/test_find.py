@@ -165,7 +165,9 @@ def test_no_known_secret_is_in_any_column(
     assert len({each.form.name for each in found}) >= MIN_SECRET_KIND_COUNT
     assert len(known) >= 2 * MIN_SECRET_KIND_COUNT
     assert [
-        secret for secret in known if any(form in everything for form in forms_of_secret(secret))
+        secret
+        for secret in known
+        if any(form in everything for form in list_forms_of_secret(secret))
     ] == []
 
 
@@ -176,16 +178,16 @@ def is_unknown_to_scanner(planted_secret: PlantedSecret) -> bool:
         if planted_secret.place_name in LINE_RECORD_PLACE_NAMES
         else redact_bytes(planted_secret.raw)[0]
     )
-    return any(form in clean for form in forms_of_secret(planted_secret.secret))
+    return any(form in clean for form in list_forms_of_secret(planted_secret.secret))
 
 
-def forms_of_secret(secret: str) -> set[bytes]:
+def list_forms_of_secret(secret: str) -> set[bytes]:
     """Return the forms in which a secret could be stored: unchanged, in lower case and escaped for JSON."""
     return {secret.encode(), secret.lower().encode(), json.dumps(secret)[1:-1].encode()}
 
 
 @pytest.mark.parametrize(
-    "damage",
+    "damaging_sql",
     [
         "update team.chunk set sha = sha256('x') where part = %(part)s",
         "update team.chunk set raw = 66000000 where part = %(part)s",
@@ -201,7 +203,7 @@ def forms_of_secret(secret: str) -> set[bytes]:
     ],
 )
 def test_a_forged_shared_row_does_not_break_a_search(
-    alice: Machine, mallory: Machine, root: Connection, damage: LiteralString
+    alice: Machine, mallory: Machine, root: Connection, damaging_sql: LiteralString
 ) -> None:
     """A search skips a shared row with forged values and still finds the user's own session (TH1)."""
     push_from_machine(alice, write_on_machine(alice))
@@ -211,7 +213,7 @@ def test_a_forged_shared_row_does_not_break_a_search(
     part = root.execute(
         "select p.id from team.part p join team.session s on s.id = p.session where owner <> 2"
     )
-    root.execute(damage, {"part": part.fetchone()[0]})  # type: ignore[index]
+    root.execute(damaging_sql, {"part": part.fetchone()[0]})  # type: ignore[index]
     with connect_to_team("alice") as db:
         hits = search_team(["prompt"], db, max_hits=10).hits
         phrase = search_team(['"prompt 2"'], db, max_hits=10).hits

@@ -654,7 +654,7 @@ HUGE_VALUE_BYTES = 300 * 1024 * 1024
 def test_hostile_answers_use_limited_memory(member_home: ConfigHome, answer_kind: str) -> None:
     """A hostile answer uses less than 200 MB of memory.
 
-    The answer is a value of 300 MB, many rows, or pieces that unpack to 60 MB each.
+    The answer is a value of 300 MB, many rows, or chunks that unpack to 60 MB each.
     """
     bomb = zlib.compress(bytes(60 * 1024 * 1024))
     asked = 0

@@ -29,7 +29,7 @@ from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Server
 from tests.parts.team.test_push import (
     contents_on_server,
-    expected_content,
+    compute_expected_content,
     push_from_machine,
     write_on_machine,
 )
@@ -52,7 +52,7 @@ class Machines(RuleBasedStateMachine):
     numbers = itertools.count()
 
     @initialize()
-    def begin(self) -> None:
+    def reset_machines(self) -> None:
         """Empty the database, and write a new file of the session on each machine."""
         self.folder = Path(tempfile.mkdtemp(dir=self.root))
         with self.server.connect_as_superuser(self.database) as root:
@@ -107,7 +107,7 @@ class Machines(RuleBasedStateMachine):
         )
         assert (done.result == "forgotten") is self.forgotten
         if not self.forgotten:
-            self.pushed[machine_name] = expected_content(self.paths[machine_name])
+            self.pushed[machine_name] = compute_expected_content(self.paths[machine_name])
 
     @rule(
         machine_name=MACHINE_STRATEGY,
@@ -115,7 +115,7 @@ class Machines(RuleBasedStateMachine):
         is_before_sending=st.booleans(),
     )
     def kill_push(self, machine_name: str, sent_piece_count: int, is_before_sending: bool) -> None:
-        """Push, but kill the process before or after it sends a piece, or before it stores its cursor."""
+        """Push, but kill the process before or after it sends a chunk, or before it stores its cursor."""
         left = sent_piece_count
         real = pushing._SessionPush._append_chunk
 

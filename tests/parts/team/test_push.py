@@ -68,7 +68,7 @@ def push_from_machine(machine: Machine, path: Path, **options: bool) -> PushResu
 def contents_on_server(root: Connection, login: str = "alice") -> dict[str, bytes]:
     """Return the content of a member's only session on the server, keyed by the machine that pushed it.
 
-    The function also checks the digests and the record numbers of the pieces.
+    The function also checks the digests and the record numbers of the chunks.
     """
     query = """select a.label, p.head, c.sha, c.data, c.first, p.records, c.records from team.session s
       join team.machine a on a.id = s.machine join team.member m on m.id = s.owner
@@ -87,7 +87,7 @@ def contents_on_server(root: Connection, login: str = "alice") -> dict[str, byte
     return found
 
 
-def expected_content(path: Path) -> bytes:
+def compute_expected_content(path: Path) -> bytes:
     """Return the content that the server must have for a file: its complete lines, redacted."""
     return b"".join(redact_line(line)[0] + b"\n" for line in path.read_bytes().split(b"\n")[:-1])
 
@@ -115,7 +115,7 @@ def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
     append_records(path, user("and the lexer?", uuid="late", ts=500))
     assert has_unsent_data(session_file(str(path)), alice.where)
     assert push_from_machine(alice, path).record_count == 1
-    assert contents_on_server(root) == {"laptop": expected_content(path)}
+    assert contents_on_server(root) == {"laptop": compute_expected_content(path)}
     write_cursor(SESSION, cursor.Cursor(), alice.where)
     assert push_from_machine(alice, path).result == "unchanged"
     with path.open("ab") as stream:
@@ -151,7 +151,7 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
     append_records(path, user("and then?", uuid="late", ts=500))
     assert (push_from_machine(alice, path).record_count, contents_on_server(root)) == (
         1,
-        {"laptop": expected_content(path)},
+        {"laptop": compute_expected_content(path)},
     )
     path.write_bytes(whole[:-1])
     with path.open("ab") as stream:
@@ -172,7 +172,7 @@ def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) 
     assert contents_on_server(root) == {"laptop": whole}
     path.write_bytes(whole.replace(b"prompt 4", b"conundrum"))
     assert push_from_machine(alice, path).result == "replaced"
-    assert contents_on_server(root) == {"laptop": expected_content(path)}
+    assert contents_on_server(root) == {"laptop": compute_expected_content(path)}
     assert root.execute("select generation, live from team.session order by 1").fetchall() == [
         (0, False),
         (1, True),
@@ -198,8 +198,8 @@ def test_a_session_of_two_machines_has_two_rows(
     push_from_machine(desk, there)
     push_from_machine(alice, here)
     assert contents_on_server(root) == {
-        "laptop": expected_content(here),
-        "desk": expected_content(there),
+        "laptop": compute_expected_content(here),
+        "desk": compute_expected_content(there),
     }
     with connect_to_team("alice") as db:
         assert find_team_session(SESSION[:8], db).machine == "desk"
@@ -283,7 +283,7 @@ def test_a_forgotten_session_is_removed_everywhere(
     push_from_machine(desk, write_on_machine(desk))
     with connect_to_team("alice") as db:
         copy = pull_session(find_team_session("Fix the parser", db), db, desk.where)
-        assert Path(copy).read_bytes() == expected_content(path)
+        assert Path(copy).read_bytes() == compute_expected_content(path)
         assert sharing.forget_session(SESSION, db, alice.where) == 2
         assert remove_unreadable_copies(db, desk.where) == [SESSION]
     assert not os.path.exists(copy)
@@ -333,7 +333,7 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
     assert sharing.queue_replacement_push(SESSION, alice.where)
     here.write_bytes(here.read_bytes().replace(b"prompt 2", b"[removed]"))
     assert push_from_machine(alice, here).result in {"sent", "replaced"}
-    assert contents_on_server(root) == {"laptop": expected_content(here)}
+    assert contents_on_server(root) == {"laptop": compute_expected_content(here)}
     assert push_from_machine(desk, there).result == "scrubbed"
     assert push_from_machine(desk, other).result == "scrubbed", (
         "a copy under another id has it, too"
@@ -343,8 +343,8 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
     assert push_from_machine(desk, there).result in {"sent", "replaced"}
     assert push_from_machine(alice, here).result == "unchanged", "the first one's stays"
     assert contents_on_server(root) == {
-        "laptop": expected_content(here),
-        "desk": expected_content(there),
+        "laptop": compute_expected_content(here),
+        "desk": compute_expected_content(there),
     }
 
 
@@ -407,7 +407,7 @@ def test_an_unreachable_or_full_server_is_reported(
     assert (failed.value.sqlstate, failed.value.remedy) == ("53100", "The server's disk is full.")
     root.execute("drop trigger full_disk on team.chunk")
     assert push_from_machine(alice, path).result == "sent"
-    assert contents_on_server(root) == {"laptop": expected_content(path)}
+    assert contents_on_server(root) == {"laptop": compute_expected_content(path)}
 
 
 def test_a_data_rule_prevents_every_push(alice: Machine) -> None:

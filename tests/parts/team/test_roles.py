@@ -122,7 +122,7 @@ def test_objects_of_a_member_do_not_replace_those_of_the_team(
             for row in root.execute(TYPE_NAMES_QUERY).fetchall()
             if not str(row[0]).startswith("_")
         } - set(tables)
-        before = {table: rows_of_table(root, table) for table in tables if table != "audit"}
+        before = {table: read_table_rows(root, table) for table in tables if table != "audit"}
         alice = single_value(root, "select id from team.member where login = 'alice'")
     refused: dict[str, str] = {}
     with connect_to_team("mallory") as team:
@@ -184,7 +184,7 @@ def test_objects_of_a_member_do_not_replace_those_of_the_team(
                 "scope",
                 "forgotten",
             }:
-                assert rows_of_table(root, table) == held, table
+                assert read_table_rows(root, table) == held, table
         assert (
             single_value(
                 root, "select count(*) from team.audit where login <> 'mallory' and act <> 'enter'"
@@ -200,7 +200,7 @@ def single_value(db: Connection, statement: str) -> object:
     return row[0]
 
 
-def rows_of_table(db: Connection, table: str) -> list[tuple[object, ...]]:
+def read_table_rows(db: Connection, table: str) -> list[tuple[object, ...]]:
     """Return all rows of a table of the team, in order."""
     return db.execute(f"select * from team.{table} order by 1".encode()).fetchall()
 
@@ -317,10 +317,10 @@ def test_a_member_cannot_be_bound_to_another_members_role(carol: Machine, root: 
         root.execute("alter role caroline rename to carol; drop role spare")
 
 
-def test_a_retired_member_needs_the_admin_to_return(
+def test_a_retired_members_role_cannot_join_without_the_admin(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """The role of a retired member can't join again until the admin confirms it."""
+    """A retired member's role can't join again until the admin confirms the role."""
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('mallory', 'retire', '')")
     with (
@@ -547,13 +547,13 @@ def test_a_returning_member_cannot_change_sessions_given_to_others(
     )
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member(%s, 'keep', 'mallory')", (left,))
-    before = rows_of_table(root, "session")
+    before = read_table_rows(root, "session")
     with connect_to_team("mallory") as db:
         told = (path.stem, mallory.team.machine, before[0][0])
         db.run_statement(
             'select team.begin_session(%s, %s, \'{"title": "Lies"}\', %s, true, null)', told
         )
-    assert rows_of_table(root, "session")[: len(before)] == before
+    assert read_table_rows(root, "session")[: len(before)] == before
 
 
 def test_an_open_transaction_does_not_block_retirement(alice: Machine, mallory: Machine) -> None:
@@ -703,10 +703,10 @@ def test_retention_does_not_wait_for_locks(
             own.run_statement("select team.retain(30)")
         with connect_to_team("alice") as other:
             assert search_team(["prompt"], other, max_hits=5).hits == []
-    assert rows_of_table(root, "session") != []
+    assert read_table_rows(root, "session") != []
     with connect_to_team("admin") as own:
         own.run_statement("select team.retain(30)")
-    assert rows_of_table(root, "session") == []
+    assert read_table_rows(root, "session") == []
     assert single_value(root, "select to_regclass('team.passage_202001') is null")
 
 
@@ -727,7 +727,7 @@ def test_retention_skips_locked_sessions(
     assert single_value(root, "select count(*) from team.session") == 50
     with connect_to_team("admin") as own:
         own.run_statement("select team.retain(30)")
-    assert rows_of_table(root, "session") == []
+    assert read_table_rows(root, "session") == []
 
 
 def test_an_open_search_does_not_block_retention(

@@ -18,7 +18,10 @@ from resume_hooks import settings
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
 from resume_hooks.derive.fresh_child import FreshPlan, format_digest_reference
 from resume_hooks.errors import UsageError, WriteFailed
-from resume_hooks.parts.documents.document_folders import DOCUMENT_FOLDER_SETTING, DOCUMENT_SUFFIX
+from resume_hooks.parts.documents.document_folders import (
+    DOCUMENT_FOLDER_SETTING_NAME,
+    DOCUMENT_SUFFIX,
+)
 from resume_hooks.paths import Where, project_folders
 from resume_hooks.reading.digest.opening import BULLET, INDENT, format_whole_digest
 from resume_hooks.redaction.texts import redact
@@ -42,22 +45,24 @@ _INVALID_YAML_CHARACTER_PATTERN = re.compile("[\ufffe\uffff]")
 _BACKTICK_RUN_PATTERN = re.compile("`+")
 
 
-def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
+def resolve_out_path(out_option: str, fresh_plan: FreshPlan, *, force: bool) -> str:
     """Return the path of the document for ``--out``.
 
-    If ``out`` is a folder, the document gets a default name in this folder. If ``out`` ends in a
-    slash and does not exist, the folder will be created with the document. Raise UsageError if the
-    document cannot be written.
+    If ``out_option`` is a folder, the document gets a default name in this folder. If
+    ``out_option`` ends in a slash and does not exist, the folder will be created with the document.
+    Raise UsageError if the document cannot be written.
     """
-    path = os.path.abspath(out)
+    path = os.path.abspath(out_option)
     is_new_folder = (
-        out.endswith(os.sep) and not path.endswith(DOCUMENT_SUFFIX) and not os.path.lexists(path)
+        out_option.endswith(os.sep)
+        and not path.endswith(DOCUMENT_SUFFIX)
+        and not os.path.lexists(path)
     )
     if os.path.isdir(path) or (is_new_folder and os.path.isdir(os.path.dirname(path))):
         path = os.path.join(path, format_document_name(fresh_plan))
-    elif not path.endswith(DOCUMENT_SUFFIX) or out.endswith(os.sep):
+    elif not path.endswith(DOCUMENT_SUFFIX) or out_option.endswith(os.sep):
         raise UsageError(
-            f"--out {out} is neither a folder nor a name that ends in .md",
+            f"--out {out_option} is neither a folder nor a name that ends in .md",
             "Name a .md file, or a folder.",
         )
     elif not os.path.isdir(os.path.dirname(path)):
@@ -79,7 +84,7 @@ def list_documents(fresh_plan: FreshPlan, where: Where, out_path: str = "") -> A
     The paths come from the setting and from ``out_path``, the result of ``resolve_out_path``.
     """
     value, paths, warnings = (
-        str(settings.load_settings(where)[DOCUMENT_FOLDER_SETTING].value),
+        str(settings.load_settings(where)[DOCUMENT_FOLDER_SETTING_NAME].value),
         [out_path],
         [],
     )
@@ -139,15 +144,17 @@ def _resolve_setting_folder(value: str, home: str) -> str:
         return os.path.realpath(value)
     if not home:
         raise WriteFailed(
-            f"{DOCUMENT_FOLDER_SETTING} was ignored: it is uncertain which folder this session belongs to"
+            f"{DOCUMENT_FOLDER_SETTING_NAME} was ignored: it is uncertain which folder this session belongs to"
         )
     path = os.path.realpath(os.path.join(home, value))
     if not _is_inside(path, home):
-        raise WriteFailed(f"{DOCUMENT_FOLDER_SETTING} was ignored: {value} leads out of {home}")
+        raise WriteFailed(
+            f"{DOCUMENT_FOLDER_SETTING_NAME} was ignored: {value} leads out of {home}"
+        )
     if path != os.path.normpath(os.path.join(os.path.realpath(home), value)):
         # A repository may contain such a link.
         raise WriteFailed(
-            f"{DOCUMENT_FOLDER_SETTING} was ignored: a link leads from {value} to {path}"
+            f"{DOCUMENT_FOLDER_SETTING_NAME} was ignored: a link leads from {value} to {path}"
         )
     return path
 

@@ -14,7 +14,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 DOCUMENT_SUFFIX = ".md"
 """The file extension of a document."""
 
-DOCUMENT_FOLDER_SETTING = "handoff_dir"
+DOCUMENT_FOLDER_SETTING_NAME = "handoff_dir"
 
 
 def note_on_written_files(where: Where) -> str:
@@ -22,9 +22,9 @@ def note_on_written_files(where: Where) -> str:
 
     Return ``""`` if the setting for documents is empty.
     """
-    value = settings.load_settings(where)[DOCUMENT_FOLDER_SETTING].value
+    value = settings.load_settings(where)[DOCUMENT_FOLDER_SETTING_NAME].value
     if value:
-        return f"The documents that handoffs wrote into your projects are kept ({DOCUMENT_FOLDER_SETTING}: {value})."
+        return f"The documents that handoffs wrote into your projects are kept ({DOCUMENT_FOLDER_SETTING_NAME}: {value})."
     return ""
 
 
@@ -36,7 +36,7 @@ def find_document_folder_and_suffix(
     Yield nothing if the setting is empty or if the session's folder does not exist.
     """
     if value := os.path.expanduser(
-        str(settings.load_settings(where)[DOCUMENT_FOLDER_SETTING].value)
+        str(settings.load_settings(where)[DOCUMENT_FOLDER_SETTING_NAME].value)
     ):
         if os.path.isabs(value):
             home = os.sep

@@ -36,7 +36,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     the last message that the fork and its parent have in common. If the fork's records do not name
     their originals in the parent, the records of both sessions are compared.
 
-    The function writes no files. Raises NoMark if fork and parent have no record in common.
+    The function writes no files. Raise NoMark if fork and parent have no record in common.
     """
     lineage_finder = LineageFinder(where)
     parent = ancestor = lineage_finder.find_parent(session.path)

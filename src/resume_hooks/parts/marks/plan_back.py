@@ -248,7 +248,7 @@ def go_back(
 ) -> tuple[BackPlan, Receipt]:
     """Write a child of ``session`` that is cut at ``mark``, and use up the mark.
 
-    If writing fails, the mark is kept. Raises the errors of ``plan_back``.
+    If writing fails, the mark is kept. Raise the errors of ``plan_back``.
     """
     with caller.time_limit():
         plan = plan_back(session, mark, report, caller.where, caller.output_dir)
@@ -266,8 +266,8 @@ def plan_back(
 
     If ``session`` is a fork, no report is needed, because the child also contains a digest of what
     the fork found. If the mark cannot be found, the child contains only the report, with a warning.
-    Raise MarkInSubagent for a sub-agent's transcript, UsageError if the report is empty or too long,
-    and NoMark for a fork without a conversation of its own.
+    Raise MarkInSubagent for a sub-agent's transcript, UsageError if the report is empty or too
+    long, and NoMark for a fork without a conversation of its own.
     """
     check_not_subagent(session)
     if report.strip() or not mark.left_parent_id:

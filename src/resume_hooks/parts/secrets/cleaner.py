@@ -264,7 +264,7 @@ class Cleaner:
             removed_secrets.append(
                 RemovedSecret(
                     selected_secret.kind,
-                    _unescape_secret(raw[selected_secret.start : selected_secret.end]),
+                    _list_unescaped_texts(raw[selected_secret.start : selected_secret.end]),
                 )
             )
         if selected_secrets:
@@ -356,7 +356,7 @@ def _extend_secrets_to_word_ends(raw: bytes, secrets: Sequence[Secret]) -> list[
     return extended_secrets
 
 
-def _unescape_secret(raw: bytes) -> tuple[str, ...]:
+def _list_unescaped_texts(raw: bytes) -> tuple[str, ...]:
     """Return a secret's text with different levels of JSON escapes.
 
     The first text is the secret as written. For each further text, one more level of escapes is

@@ -222,7 +222,7 @@ class _BlockScanner:
             line = block[start:end]
             chunk = FileChunk(line, LINE_FORMAT, line_number=line_number, offset=offset + start)
             yield from _scan_line(chunk, self._outputs)
-            yield from self._find_secrets_in_folder(line, line_number, offset + start)
+            yield from self._find_secrets_in_folder_name(line, line_number, offset + start)
 
     def _find_suspect_lines(self, block: bytes) -> Iterator[tuple[int, int]]:
         """Yield the start and the end of each line that may contain a secret, in the order of the lines."""
@@ -236,7 +236,7 @@ class _BlockScanner:
                 end = block.find(b"\n", suspect_offset) + 1 or len(block)
                 yield start, end
 
-    def _find_secrets_in_folder(
+    def _find_secrets_in_folder_name(
         self, line: bytes, line_number: int, offset: int
     ) -> Iterator[FoundSecret]:
         folder = folder_of_record(line)

@@ -53,7 +53,7 @@ from resume_hooks.system.text import format_count
 from resume_hooks.version import __version__
 
 PUSH_PAUSE_SECONDS = 60
-"""The minimum number of seconds between two pushes that turns cause."""
+"""The minimum number of seconds between a push after a turn and the next such push."""
 
 RETRY_PAUSE_SECONDS = 15 * 60
 """The number of seconds between a failed push and the next attempt."""

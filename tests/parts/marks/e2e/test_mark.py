@@ -37,7 +37,7 @@ and one that begins with an answer."""
 SKIP_PERMISSIONS_OPTION = ["--dangerously-skip-permissions"]
 
 
-def messages_of_request(request: Request) -> list[tuple[str, Any]]:
+def list_message_roles_and_blocks(request: Request) -> list[tuple[str, Any]]:
     """Return the roles and blocks of a request, without cache marks."""
     found = []
     for message in request["messages"]:
@@ -67,9 +67,9 @@ def position_of_report(sent: list[tuple[str, Any]]) -> int:
 
 def assert_went_back(before: Request, after: Request, prompt: str) -> None:
     """Check that a request has the messages up to the mark, the report, the card and the prompt."""
-    sent = messages_of_request(after)
+    sent = list_message_roles_and_blocks(after)
     place = position_of_report(sent)
-    assert sent[:place] == messages_of_request(before)[:place]
+    assert sent[:place] == list_message_roles_and_blocks(before)[:place]
     assert [role for role, _ in sent[place + 2 :]] == ["user"]
     assert last_user_text(after).endswith(prompt)
     said = text_of_request(after)
@@ -244,7 +244,7 @@ def choose_answers_without_open_calls(
 
 
 def assert_rewinds_match_the_client(
-    name: str, client: ClientVersion, home: ClientHome, api: MockApi, count: int
+    name: str, client: ClientVersion, home: ClientHome, api: MockApi, rewind_count: int
 ) -> None:
     """Check that a rewind sends the same messages as the client with ``--resume-session-at``."""
     source = corpus() / name
@@ -253,7 +253,7 @@ def assert_rewinds_match_the_client(
     environ = {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
     session = locate.session_file(str(parent))
     for node in choose_answers_without_open_calls(
-        tuple(scan_transcript(str(parent)).chain), count, random.Random(name)
+        tuple(scan_transcript(str(parent)).chain), rewind_count, random.Random(name)
     ):
         mark = Mark(
             session.session_id, node.uuid, node.line_number, GOAL, "2026-01-31T09:31:00.000Z"
@@ -263,10 +263,12 @@ def assert_rewinds_match_the_client(
         )
         # A client writes to the session that it resumes, so a copy is resumed.
         twin = home.install_session(source, str(uuid.uuid4()))
-        cut = messages_of_request(
+        cut = list_message_roles_and_blocks(
             resume_request(client, home, api, twin.stem, ["--resume-session-at", node.uuid])
         )
-        went_back = messages_of_request(resume_request(client, home, api, made.session_id, []))
+        went_back = list_message_roles_and_blocks(
+            resume_request(client, home, api, made.session_id, [])
+        )
         if cut[0][0] == "assistant":
             # Skip the lineage. It is in the first message because a conversation must begin with a message of the user.
             went_back = went_back[1:]

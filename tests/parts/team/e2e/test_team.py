@@ -1,7 +1,7 @@
 """Tests of a team with the real client.
 
-The session is pushed at the end of a turn. The session's user continues it on another machine, and
-a colleague takes it over.
+The session is pushed at the end of a turn. Its user continues it on another machine, and a
+colleague continues it, too.
 """
 
 from __future__ import annotations
