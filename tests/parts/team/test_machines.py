@@ -28,8 +28,8 @@ from tests.builders import SESSION, session_bytes, user
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Server
 from tests.parts.team.test_push import (
-    contents_on_server,
     compute_expected_content,
+    contents_on_server,
     push_from_machine,
     write_on_machine,
 )

@@ -24,7 +24,10 @@ def note_on_written_files(where: Where) -> str:
     """
     value = settings.load_settings(where)[DOCUMENT_FOLDER_SETTING_NAME].value
     if value:
-        return f"The documents that handoffs wrote into your projects are kept ({DOCUMENT_FOLDER_SETTING_NAME}: {value})."
+        return (
+            "The documents that handoffs wrote into your projects are kept "
+            f"({DOCUMENT_FOLDER_SETTING_NAME}: {value})."
+        )
     return ""
 
 
