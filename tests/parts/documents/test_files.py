@@ -67,7 +67,7 @@ def test_a_handoff_writes_no_document_by_default(config_home: ConfigHome, projec
     assert list(project.iterdir()) == []
 
 
-def test_environment_variables_cannot_set_the_folder(
+def test_environment_variables_cannot_set_the_documents_folder(
     config_home: ConfigHome, project: Path
 ) -> None:
     """An environment variable cannot set the documents' folder, because it may come from a repository."""

@@ -270,7 +270,7 @@ def test_forged_shared_sessions_do_not_hide_own_sessions(
 ) -> None:
     """A search finds the user's own session despite four shared sessions with 2,000 forged rows each.
 
-    A search never reads 8,000 rows.
+    These are more rows than a search reads.
     """
     push_from_machine(alice, write_on_machine(alice))
     for number in range(5, 9):

@@ -319,16 +319,16 @@ def test_the_systems_certificate_authorities_are_trusted(
 
 
 @pytest.mark.parametrize(
-    ("host", "local"),
+    ("host", "is_local"),
     [("localhost", True), ("/run/x", True), ("127.0.0.2", True), ("::1", True), ("localhost.evil.example", False),
      ("127.evil.example", False), ("::1.evil.example", False), ("10.0.0.1", False), ("localhost,evil.example", False)],
 )  # fmt: skip
-def test_local_addresses_are_recognized(host: str, local: bool) -> None:
+def test_local_addresses_are_recognized(host: str, is_local: bool) -> None:
     """Loopback addresses and sockets are recognized as local.
 
     A host whose name only begins like a loopback address is not local.
     """
-    assert connect._are_local_hosts(host) is local
+    assert connect._are_local_hosts(host) is is_local
 
 
 def test_a_push_restores_no_expired_data(
