@@ -34,7 +34,7 @@ START_HOOKS = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf
 ]
 FIRST_HOOK_COMMAND = START_HOOKS[0]["hooks"][0]["command"]
 OTHER_HOOK_COMMANDS = [hook["command"] for hook in START_HOOKS[1]["hooks"]]
-SHELL = ("/bin/sh",)
+SHELL_COMMAND = ("/bin/sh",)
 
 OPENING = "\n".join(
     [
@@ -81,7 +81,7 @@ def start_hooks(
     commands: Sequence[str],
     env: dict[str, str],
     event: dict[str, Any],
-    shell: Sequence[str] = SHELL,
+    shell: Sequence[str] = SHELL_COMMAND,
 ) -> list[RunningHook]:
     """Start commands from hooks.json for an event, each in a separate process group."""
     begun = []

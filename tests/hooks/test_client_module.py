@@ -297,7 +297,7 @@ def test_a_rollover_announces_the_wait(
 ) -> None:
     """The first reply to ``rollover`` only announces the wait; the second request makes the child.
 
-    If the summary fails, the remark in the child gives the reason.
+    If the summary fails, the reply's remark gives the reason.
     """
     assert set(ask_engine("rollover")) == {"wait"}
     assert list_children(parent) == []

@@ -128,7 +128,7 @@ def test_the_table_compares_all_ways_to_continue(config_home: ConfigHome) -> Non
         "handoff all  150k 166k 188k  everything, a copy",
         "rollover      33k 210k 230k  and a summary",
         "compact      1.0M  980 1.4M  a summary",
-        "warm, cold: first request, in input tokens",
+        "warm, cold: input tokens of the first request",
         "pays off after prompts: trim 7, handoff 1",
         "30,000 of each request: instructions and tools",
         "cache: 4 min left",

@@ -293,7 +293,7 @@ def build_ways_table(comparison: Comparison) -> list[str]:
     base_line = f"{comparison.base_request.tokens:,} of each request: instructions and tools"
     return [
         *rows,
-        "warm, cold: first request, in input tokens",
+        "warm, cold: input tokens of the first request",
         *pay_lines,
         base_line,
         *_format_cache_and_prompt_lines(comparison),

@@ -110,17 +110,17 @@ def check_installation(cwd: str) -> list[Finding]:
     ]
 
 
-def ok_finding(detail: str, code: str = "ok") -> Finding:
+def make_ok_finding(detail: str, code: str = "ok") -> Finding:
     """Return a finding with the level ok."""
     return Finding("", "ok", detail, "", code)
 
 
-def note_finding(detail: str, remedy: str = "", code: str = "note") -> Finding:
+def make_note_finding(detail: str, remedy: str = "", code: str = "note") -> Finding:
     """Return a finding with the level ``note``: something works, but the user should know about it."""
     return Finding("", "note", detail, remedy, code)
 
 
-def problem_finding(detail: str, remedy: str, code: str = "problem") -> Finding:
+def make_problem_finding(detail: str, remedy: str, code: str = "problem") -> Finding:
     """Return a finding with the level ``problem``: something will not work."""
     return Finding("", "problem", detail, remedy, code)
 
@@ -137,23 +137,25 @@ def _uses_only_other_agents() -> bool:
 
 def _check_client(_: str) -> Finding:
     if _uses_only_other_agents():
-        return note_finding("Claude Code is not installed, and has no sessions here", code="unused")
+        return make_note_finding(
+            "Claude Code is not installed, and has no sessions here", code="unused"
+        )
     if programs.find_program("claude", os.environ) is None:
-        return problem_finding(
+        return make_problem_finding(
             "claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing"
         )
     version = claude_cli.read_client_version()
     if version is None:
-        return problem_finding(
+        return make_problem_finding(
             "claude does not print its version", "Run: claude --version", "silent"
         )
     text = ".".join(map(str, version))
     if version < claude_cli.OLDEST_TESTED_CLIENT_VERSION:
         oldest_text = ".".join(map(str, claude_cli.OLDEST_TESTED_CLIENT_VERSION))
-        return problem_finding(
+        return make_problem_finding(
             f"Claude Code {text} is older than {oldest_text}", "Run: claude update", "old"
         )
-    return ok_finding(f"Claude Code {text}")
+    return make_ok_finding(f"Claude Code {text}")
 
 
 def _check_hooks(cwd: str) -> Finding:
@@ -163,16 +165,16 @@ def _check_hooks(cwd: str) -> Finding:
                 "Remove this setting from the file. Until then, no hook answers the slash commands, "
                 "and the model runs them."
             )
-            return problem_finding(f"{key} is true in {path}", remedy, "off")
-    return ok_finding("not switched off in any settings file")
+            return make_problem_finding(f"{key} is true in {path}", remedy, "off")
+    return make_ok_finding("not switched off in any settings file")
 
 
 def _check_policy(_: str) -> Finding:
     path = find_policy_file(Where())
     if not path:
-        return ok_finding("none: no organization's settings apply to this machine")
+        return make_ok_finding("none: no organization's settings apply to this machine")
     disabled = "'/trim here', the setting 'compaction', and our lines above the prompt at the start of a session"
-    return note_finding(
+    return make_note_finding(
         f"{path} is in force, and disables {disabled}",
         "Trimmed copies, handoffs and everything else work.",
         "managed",
@@ -186,16 +188,16 @@ def _check_plugin(cwd: str) -> Finding:
         if name.split("@")[0] == PLUGIN_NAME
     }
     if not plugins and _uses_only_other_agents():
-        return note_finding(
+        return make_note_finding(
             "not installed in Claude Code, which is not installed either", code="unused"
         )
     if not plugins:
-        return problem_finding(
+        return make_problem_finding(
             "not installed in this config folder", "Run: resume-hooks install", "missing"
         )
     if not any(plugins.values()):
         name = next(iter(plugins))
-        return problem_finding(
+        return make_problem_finding(
             f"{name} is switched off", f"Run: claude plugin enable {name}", "off"
         )
     manifest = os.path.join(plugin_folder(), ".claude-plugin", "plugin.json")
@@ -208,8 +210,8 @@ def _check_plugin(cwd: str) -> Finding:
             f"{', '.join(plugins)} is enabled in version {plugin_version}, but this program is "
             f"version {__version__}"
         )
-        return note_finding(detail, "Run: resume-hooks install", "version")
-    return ok_finding(f"{', '.join(plugins)} is enabled")
+        return make_note_finding(detail, "Run: resume-hooks install", "version")
+    return make_ok_finding(f"{', '.join(plugins)} is enabled")
 
 
 def _check_engine(_: str) -> Finding:
@@ -240,26 +242,28 @@ def _check_engine(_: str) -> Finding:
         )
         detail = f"the plugin's own install failed: {last_state.get('error')}"
         if has_checkout_venv:
-            return note_finding(
+            return make_note_finding(
                 f"{detail}; a client that loads the plugin from {folder} uses the .venv there",
                 remedy,
                 "install-failed",
             )
-        return problem_finding(detail, remedy, "install-failed")
+        return make_problem_finding(detail, remedy, "install-failed")
     if last_state.get("state") == "installing":
         detail = "the plugin's own install is running"
-        return note_finding(detail, "Wait a minute, then run doctor again.", "installing")
+        return make_note_finding(detail, "Wait a minute, then run doctor again.", "installing")
     if last_state.get("state") != "ready":
         if has_checkout_venv:
-            return ok_finding(
+            return make_ok_finding(
                 f"{engine_text}; the plugin uses {checkout_venv}, or installs its own engine at the next start"
             )
-        return ok_finding(
+        return make_ok_finding(
             f"{engine_text}; the plugin's own engine will be installed at the next start"
         )
     if tool := last_state.get("tool"):
-        return ok_finding(f"{engine_text}; the plugin's own engine uses the packages of {tool}")
-    return ok_finding(f"{engine_text}; the plugin's own engine is ready")
+        return make_ok_finding(
+            f"{engine_text}; the plugin's own engine uses the packages of {tool}"
+        )
+    return make_ok_finding(f"{engine_text}; the plugin's own engine is ready")
 
 
 def _check_other_agents(_: str) -> Finding:
@@ -273,12 +277,12 @@ def _check_other_agents(_: str) -> Finding:
             agent_texts[-1] += ", without the plugin"
             install_commands.append(install_command)
     if install_commands:
-        return note_finding(
+        return make_note_finding(
             "; ".join(agent_texts),
             f"In the folder of this plugin: {' && '.join(install_commands)}",
             "without",
         )
-    return ok_finding("; ".join(agent_texts) or "none except Claude Code")
+    return make_ok_finding("; ".join(agent_texts) or "none except Claude Code")
 
 
 def _check_other_tools(cwd: str) -> Finding:
@@ -298,8 +302,8 @@ def _check_other_tools(cwd: str) -> Finding:
             "Switch one of the two off: both would answer >resume. Or run: resume-hooks "
             "config triggers_off full"
         )
-        return problem_finding(f"{rival_names} answers the same triggers", remedy, "answer")
-    return ok_finding("no other tool answers the same triggers")
+        return make_problem_finding(f"{rival_names} answers the same triggers", remedy, "answer")
+    return make_ok_finding("no other tool answers the same triggers")
 
 
 def _check_transcripts(cwd: str) -> Finding:
@@ -317,11 +321,11 @@ def _check_transcripts(cwd: str) -> Finding:
             f"{unlistable[0]}{others_text} can't be listed; the other folders have "
             f"{format_count(total, 'session')}"
         )
-        return problem_finding(detail, remedy, "hidden")
+        return make_problem_finding(detail, remedy, "hidden")
     if not total:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
-        return note_finding(f"none under {Where().projects}", remedy, "none")
-    return ok_finding(
+        return make_note_finding(f"none under {Where().projects}", remedy, "none")
+    return make_ok_finding(
         f"{format_count(total, 'session')}, {here_count:,} of this folder, under {Where().projects}"
     )
 
@@ -338,7 +342,7 @@ def _check_giant_files(_: str) -> Finding:
         if session.size >= MIN_GIANT_FILE_BYTES or longest_line >= MIN_GIANT_LINE_BYTES:
             giants.append((session, longest_line))
     if not giants:
-        return ok_finding(
+        return make_ok_finding(
             f"no transcript of {format_bytes(MIN_GIANT_FILE_BYTES)} or more, no line of "
             f"{format_bytes(MIN_GIANT_LINE_BYTES)} or more"
         )
@@ -364,7 +368,7 @@ def _check_giant_files(_: str) -> Finding:
             "Continue in a copy without its large contents: resume-hooks archive --slim "
             f"{first_giant.session_id[:8]}"
         )
-    return note_finding(detail, remedy, "found")
+    return make_note_finding(detail, remedy, "found")
 
 
 def _check_expiry(cwd: str) -> Finding:
@@ -375,14 +379,14 @@ def _check_expiry(cwd: str) -> Finding:
     else:
         source = "the client's default"
     if retention is None:
-        return ok_finding(
+        return make_ok_finding(
             f"the client deletes no session ({source} is not a number of days)", code="never"
         )
     forecast = (
         f"sessions are deleted {format_count(retention, 'day')} after their last write ({source})"
     )
     if expiry.earliest_deletion_time is None:
-        return ok_finding(f"{forecast}; none within seven days")
+        return make_ok_finding(f"{forecast}; none within seven days")
     forecast += f"; {format_count(expiry.session_count, 'session')} in {format_count(expiry.project_count, 'project')}"
     forecast += (
         f", and files of {expiry.younger_session_count:,} younger sessions,"
@@ -394,18 +398,18 @@ def _check_expiry(cwd: str) -> Finding:
     forecast += f", from {clock.format_minute(clock.timestamp_from_epoch(expiry.earliest_deletion_time))} UTC on"
     is_allowed, reason = permission.check_archiving_allowed(Where())
     if not is_allowed:
-        return note_finding(f"{forecast}; none is archived: {reason}", code="unkept")
+        return make_note_finding(f"{forecast}; none is archived: {reason}", code="unkept")
     if expiry.unarchived_count:
         remedy = (
             "The next session of each project archives that project's sessions. To archive all now: "
             "resume-hooks archive --all"
         )
-        return note_finding(
+        return make_note_finding(
             f"{forecast}; {expiry.unarchived_count:,} of them are not in the vault yet",
             remedy,
             "soon",
         )
-    return ok_finding(f"{forecast}; the vault has all of them", code="kept")
+    return make_ok_finding(f"{forecast}; the vault has all of them", code="kept")
 
 
 def _check_state_folder(_: str) -> Finding:
@@ -416,18 +420,20 @@ def _check_state_folder(_: str) -> Finding:
         return _check_missing_state_folder(folder)
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
-        return problem_finding(
+        return make_problem_finding(
             f"{folder} is not a folder",
             "Move it away; a folder is created in its place.",
             "no-folder",
         )
     if hasattr(os, "getuid") and status.st_uid != os.getuid():
         remedy = f"Run: sudo chown -R $USER {folder}"
-        return problem_finding(f"{folder} belongs to another user", remedy, "foreign")
+        return make_problem_finding(f"{folder} belongs to another user", remedy, "foreign")
     if status.st_mode & 0o077:
-        return problem_finding(f"other users can read {folder}", f"Run: chmod 700 {folder}", "open")
+        return make_problem_finding(
+            f"other users can read {folder}", f"Run: chmod 700 {folder}", "open"
+        )
     if not os.access(folder, os.W_OK):
-        return problem_finding(
+        return make_problem_finding(
             f"{folder} can't be written",
             f"Run: chmod 700 {folder} - or, if its disk is read-only, set RESUME_HOOKS_HOME to "
             "another folder.",
@@ -438,10 +444,10 @@ def _check_state_folder(_: str) -> Finding:
             others_text = f", and {len(problems) - 1:,} more like it"
         else:
             others_text = ""
-        return problem_finding(
+        return make_problem_finding(
             f"{problems[0].path} {problems[0].description}{others_text}", problems[0].remedy, "odd"
         )
-    return ok_finding(f"{folder} is private and writable")
+    return make_ok_finding(f"{folder} is private and writable")
 
 
 class StateProblem(NamedTuple):
@@ -517,7 +523,7 @@ def _find_full_disk(folder: str) -> Finding | None:
         return None  # If a folder cannot be read, another check reports it.
     if free_bytes >= MIN_FREE_BYTES:
         return None
-    return problem_finding(
+    return make_problem_finding(
         f"the disk of {folder} has {format_bytes(free_bytes)} free: sessions, marks, settings and "
         "the index can't be written",
         f"Free some space on it, then check: df -h {shlex.quote(place)}",
@@ -536,7 +542,7 @@ def _check_missing_state_folder(folder: str) -> Finding:
     """Check whether a missing state folder can be created in its nearest existing parent."""
     parent = _find_nearest_existing_path(folder)
     if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
-        return ok_finding(f"{folder} is created when it is first needed")
+        return make_ok_finding(f"{folder} is created when it is first needed")
     if os.path.isdir(parent):
         reason = "can't be written"
     else:
@@ -545,7 +551,9 @@ def _check_missing_state_folder(folder: str) -> Finding:
         f"See what it is: ls -ld {shlex.quote(parent)} - or set RESUME_HOOKS_HOME to a "
         "folder that can be written."
     )
-    return problem_finding(f"{folder} can't be created: {parent} {reason}", remedy, "unmakable")
+    return make_problem_finding(
+        f"{folder} can't be created: {parent} {reason}", remedy, "unmakable"
+    )
 
 
 def _check_settings(_: str) -> Finding:
@@ -554,40 +562,42 @@ def _check_settings(_: str) -> Finding:
             "Set the value again: resume-hooks config KEY VALUE; for an option of the plugin: /plugin "
             "configure resume-hooks"
         )
-        return problem_finding("; ".join(invalid_settings), remedy, "refused")
+        return make_problem_finding("; ".join(invalid_settings), remedy, "refused")
     if former_settings := settings.describe_former_settings():
-        return note_finding(
+        return make_note_finding(
             " ".join(former_settings), "Remove each of these settings from its source.", "former"
         )
-    return ok_finding("every value is valid")
+    return make_ok_finding("every value is valid")
 
 
 def _check_log(_: str) -> Finding:
     entries = bug_log.read_log_entries(Where())
     if not entries:
-        return ok_finding("no bug was recorded")
+        return make_ok_finding("no bug was recorded")
     bugs_text = "a bug" if len(entries) == 1 else f"{len(entries):,} bugs"
     detail = (
         f"{bugs_text} recorded in {bug_log.log_file_path(Where())}, the last one on "
         f"{clock.format_minute(entries[-1])} UTC"
     )
     remedy = "Report it with the output of: resume-hooks doctor --bundle"
-    return note_finding(detail, remedy, "bugs")
+    return make_note_finding(detail, remedy, "bugs")
 
 
 def _check_index(_: str) -> Finding:
     status = index_status(Where())
     if status.state == "newer":
-        return problem_finding(
+        return make_problem_finding(
             f"a newer resume-hooks wrote {status.index_path}", "Update this one.", "newer"
         )
     if status.state != "ready":
-        return note_finding(f"{status.state}; the next search rebuilds it", code=f"{status.state}")
+        return make_note_finding(
+            f"{status.state}; the next search rebuilds it", code=f"{status.state}"
+        )
     if status.outdated_file_count:
         changed_text = f", {format_count(status.outdated_file_count, 'file')} behind; the next search reads them"
     else:
         changed_text = ""
-    return ok_finding(
+    return make_ok_finding(
         f"{format_bytes(status.index_bytes)} for {format_count(status.transcript_count, 'transcript')}{changed_text}"
     )
 
@@ -605,11 +615,13 @@ def _check_trash(_: str) -> Finding:
     if stray_folders:
         problems.append(format_bytes(sum(stray.size for stray in stray_folders)))
     if problems:
-        return note_finding(", ".join(problems), "See the list: resume-hooks restore --list", "odd")
+        return make_note_finding(
+            ", ".join(problems), "See the list: resume-hooks restore --list", "odd"
+        )
     if not entries:
-        return ok_finding("empty")
+        return make_ok_finding("empty")
     size = format_bytes(sum(entry.size for entry in entries))
-    return ok_finding(
+    return make_ok_finding(
         f"deleted sessions: {len(entries):,}, {size}; resume-hooks restore lists them"
     )
 
@@ -621,14 +633,14 @@ def _check_vault(_: str) -> Finding:
         damage_text = (
             f"{len(damaged_sessions):,} unreadable, such as: {damaged_sessions[0].message}"
         )
-        return problem_finding(
+        return make_problem_finding(
             damage_text, "See what is wrong: resume-hooks archive --verify", "odd"
         )
     sizes_text = f"archived copies: {len(archived):,}, {format_bytes(sum(session.stored for session in archived))}"
     if not is_allowed:
-        return note_finding(f"{sizes_text}; no new copies are made: {reason}", code="off")
+        return make_note_finding(f"{sizes_text}; no new copies are made: {reason}", code="off")
     if detail := permission.format_waiting_notice(Where()):
-        return note_finding(
+        return make_note_finding(
             f"{sizes_text}. {detail}",
             "To make the copies sooner: resume-hooks config vault on",
             "awaited",
@@ -639,9 +651,11 @@ def _check_vault(_: str) -> Finding:
             "The copies of existing sessions' ancestors are kept. To raise the limit: "
             "resume-hooks config vault 40G"
         )
-        return note_finding(f"{sizes_text}, more than the setting vault allows", remedy, "full")
+        return make_note_finding(
+            f"{sizes_text}, more than the setting vault allows", remedy, "full"
+        )
     if reason := link_sessions.find_reason_not_to_link(Where()):
-        return note_finding(
+        return make_note_finding(
             f"{sizes_text}; no link protects them from an early deletion: {reason}", code="unheld"
         )
     if os.path.isdir(held_links.links_folder(Where())) and (
@@ -651,17 +665,17 @@ def _check_vault(_: str) -> Finding:
             f"{sizes_text}; {format_count(missing_count, 'session')} not protected from an early deletion: no "
             "link could be made"
         )
-        return note_finding(
+        return make_note_finding(
             detail,
             f"See whether links can be made from {Where().projects} to {Where().state}.",
             "unheld",
         )
-    return ok_finding(sizes_text if archived else "empty")
+    return make_ok_finding(sizes_text if archived else "empty")
 
 
 def _check_clipboard(_: str) -> Finding:
     clipboard_programs = clipboard.list_clipboard_methods()
     if not clipboard_programs:
         remedy = "Install xclip or wl-clipboard; without one, the message shows the text to copy."
-        return note_finding("no clipboard program found", remedy, "none")
-    return ok_finding(f"tried in this order: {', '.join(clipboard_programs)}")
+        return make_note_finding("no clipboard program found", remedy, "none")
+    return make_ok_finding(f"tried in this order: {', '.join(clipboard_programs)}")

@@ -355,11 +355,11 @@ def build_note_on_lost_sessions(where: Where) -> str:
 def check_lost_prompts(_: str) -> Finding:
     """Return the finding of ``doctor`` about lost sessions whose prompts remain."""
     # Imported here because ``doctor`` needs it and a session start does not.
-    from resume_hooks.maintenance.doctor import ok_finding
+    from resume_hooks.maintenance.doctor import make_ok_finding
 
     if description := describe_lost_prompts(Where()):
         lists = invocation.shell_command(f"sessions --all --agent {AGENT_NAME}")
-        return ok_finding(
+        return make_ok_finding(
             f"{description}, in history.jsonl; search finds them, {lists} lists them", "found"
         )
-    return ok_finding("no prompts of lost sessions were found")
+    return make_ok_finding("no prompts of lost sessions were found")

@@ -106,11 +106,11 @@ def check_for_duplicate_sessions(_: str) -> Finding:
     Newer clients refuse to resume these sessions from other folders.
     """
     # Imported here because only ``doctor`` needs it.
-    from resume_hooks.maintenance.doctor import ok_finding, problem_finding
+    from resume_hooks.maintenance.doctor import make_ok_finding, make_problem_finding
 
     duplicate_sessions = find_duplicate_sessions(Where())
     if not duplicate_sessions:
-        return ok_finding("every session is in one project folder")
+        return make_ok_finding("every session is in one project folder")
     session_id = duplicate_sessions[0][0].session_id
     others_text = (
         f", and {len(duplicate_sessions) - 1:,} more" if len(duplicate_sessions) > 1 else ""
@@ -120,4 +120,4 @@ def check_for_duplicate_sessions(_: str) -> Finding:
         f"{session_id} is in {len(duplicate_sessions[0])} project folders{others_text}, and "
         "clients since 2.1.223 can't resume it from any other folder"
     )
-    return problem_finding(problem, remedy, "found")
+    return make_problem_finding(problem, remedy, "found")

@@ -59,16 +59,16 @@ def push_unsent_sessions(where: Where, is_over: Callable[[], bool]) -> None:
 
 def check_pushes(_: str) -> Finding:
     """Check for ``doctor`` whether pushes after turns work. This check does not contact the server."""
-    from resume_hooks.maintenance.doctor import ok_finding, problem_finding
+    from resume_hooks.maintenance.doctor import make_ok_finding, make_problem_finding
     from resume_hooks.parts.team.connect import DRIVER_PACKAGE, format_driver_remedy
 
     team, failure = team_file.read_team(Where()), team_file.read_failure(Where())
     if team is None:
-        return ok_finding("none was joined", "none")
+        return make_ok_finding("none was joined", "none")
     if failure:
-        return problem_finding(failure.sentence, failure.remedy, "failing")
+        return make_problem_finding(failure.sentence, failure.remedy, "failing")
     if find_spec(DRIVER_PACKAGE) is None:
-        return problem_finding(
+        return make_problem_finding(
             f"{DRIVER_PACKAGE}, which connects to the server of {team.service}, is missing",
             format_driver_remedy(),
             "driver",
@@ -77,6 +77,6 @@ def check_pushes(_: str) -> Finding:
         f"pushed after turns: {format_count(len(team.projects), 'project')}, last push "
         f"{team_file.format_last_push(Where())}"
     )
-    return ok_finding(
+    return make_ok_finding(
         f"{team.service} as {team.login}; {push_summary}; the server was not contacted"
     )
