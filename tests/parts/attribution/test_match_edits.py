@@ -377,7 +377,7 @@ def test_a_write_adds_the_lines_of_a_new_file(details: Record, answer: str, old_
 
 @pytest.mark.parametrize("name", ["Edit", "Write", "Bash", "Read"])
 def test_a_failed_call_changes_no_file(name: str) -> None:
-    """A call that failed counts as no change of a file."""
+    """A failed call does not count as a change of a file."""
     given = {"file_path": FILE_PATH, "content": "x", "command": "cat > a <<'E'\nx\nE"}
     assert changes_of_call(name, given, is_error=True) == []
 

@@ -64,7 +64,7 @@ def codex_home_of(where: Where) -> Path:
 
 
 def thread_file(where: Where, session_id: str = THREAD_ID) -> SessionFile:
-    """Return the session file of a thread, found by its id as in a verb."""
+    """Find the session file of a thread by the thread's id, as a verb does."""
     return resolve_locator(session_id, "/", where, allow_other_agents=True)
 
 

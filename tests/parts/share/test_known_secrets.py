@@ -39,7 +39,7 @@ from tests.redaction.planted import FORMS, Form
 FORBIDDEN_RUN_LENGTH = 3
 """An output must not contain this many consecutive characters of a secret.
 
-It may contain them if all of them are letters and digits.
+This does not apply if all of these characters are letters or digits.
 """
 
 RECOGNIZED_CHARACTER_COUNT = 8

@@ -34,7 +34,7 @@ MakeClient = Callable[..., dict[str, str]]
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """Write a session with a file that was read twice and two other outputs, and return its path."""
+    """Write a session with two outputs of reading a file and two others, and return its path."""
     chain = (
         Chain()
         .ask("go")

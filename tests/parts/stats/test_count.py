@@ -162,7 +162,7 @@ def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
     assert count_transcript(path, is_subagent=True).stretches == {}
 
 
-def test_our_hook_times_are_separate_from_others(tmp_path: Path) -> None:
+def test_our_hook_times_are_separate_from_those_of_other_hooks(tmp_path: Path) -> None:
     """The times of this plugin's hooks are separate from those of other hooks.
 
     A hook of this plugin is recognized by its command.

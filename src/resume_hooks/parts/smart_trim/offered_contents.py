@@ -45,8 +45,8 @@ applies, because the user may want to keep them.
 """
 
 MODEL_RULE_NAME = "smart"  # The name of the rule for contents that the model chose.
-# Minimum number of characters of an offered content. Its placeholder, which contains a description,
-# can have 300 characters.
+# Minimum number of characters of an offered piece of content. Its placeholder, which contains a
+# description, can have 300 characters.
 MIN_CONTENT_CHARACTERS = 400
 # Maximum number of contents to offer, largest first. This number of contents needs four calls to
 # the model, for which there is usually enough time. Sessions of the corpus have up to 110 contents.

@@ -330,11 +330,11 @@ class ChildCounts(NamedTuple):
 class TranscriptTotals(NamedTuple):
     """The counts of a transcript.
 
-    ``folders`` are the working directories that are named first in its records. ``hooks`` counts
-    the runs of hooks by event and owner (for example ``Stop|ours``) and by duration in
-    milliseconds. ``stretches`` counts the stretches by kind and by the number of calls before the
-    first edit, or ``NO_EDIT_CALLS`` for a stretch without an edit. ``stretches`` is None if the
-    counts come from the cache of an older version.
+    ``folders`` are the first working directories that its records name. ``hooks`` counts the runs
+    of hooks by event and owner (for example ``Stop|ours``) and by duration in milliseconds.
+    ``stretches`` counts the stretches by kind and by the number of calls before the first edit, or
+    ``NO_EDIT_CALLS`` for a stretch without an edit. ``stretches`` is None if the counts come from
+    the cache of an older version.
     """
 
     folders: tuple[str, ...]

@@ -51,7 +51,7 @@ def add_real_rollouts(client: CodexHome, max_count: int | None = None) -> list[P
 
 
 def thread_file(path: Path, where: Where) -> SessionFile:
-    """Return the session file of a thread, found by its id as in a verb."""
+    """Find the session file of a thread by the thread's id, as a verb does."""
     return resolve_locator(thread_id_of_path(path), "/", where, allow_other_agents=True)
 
 

@@ -27,7 +27,7 @@ SUMMARY_ANSWER = {
     **{key: [] for key in list(Summary.model_fields)[2:]},
 }
 HARMLESS_TOOL_NAMES = {"update_plan", "request_user_input", "view_image"}
-"""The tools that remain available.
+"""The tools that the model keeps, because they run and write nothing.
 
 In clients before 0.150, ``view_image`` shows a picture to the same model.
 """

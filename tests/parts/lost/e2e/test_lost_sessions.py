@@ -1,6 +1,6 @@
 """Tests of sessions that the real client has lost or does not find.
 
-Some were deleted and have only prompts; others are in moved folders.
+Some were deleted, so that only their prompts remain; others are in moved folders.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def test_work_in_a_fork_keeps_the_parents_backups(home: ClientHome, api: MockApi
     """Work in a fork does not change the parent's file backups.
 
     An old client would overwrite a backup file that has the name of the next version. Such a client
-    does not find a session after its project moved to another folder.
+    does not find a session whose project was moved to another folder.
     """
     oldest = find_client(OLDEST_VERSION)
     parent = write_and_edit_file(oldest, home, api)
