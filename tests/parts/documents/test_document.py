@@ -62,7 +62,7 @@ def plan_titled_handoff(
     )
 
 
-def document_text(decided: FreshPlan) -> str:
+def format_document_text(decided: FreshPlan) -> str:
     """Return the text of a plan's document."""
     return format_document(decided, make_planned_receipt(decided))
 
@@ -87,7 +87,7 @@ def test_the_front_matter_describes_the_child_and_its_lineage(config_home: Confi
     """The front matter has title, ids, ancestors, time, branch, next step and command."""
     decided = plan_titled_handoff(config_home, next_step="do this\n---\nthen that")
     child = decided.draft.session_id
-    assert parse_front_matter(document_text(decided)) == {
+    assert parse_front_matter(format_document_text(decided)) == {
         "title": "do this --- then that · handoff",
         "session_id": child,
         "parent_session_id": SESSION,
@@ -104,7 +104,7 @@ def test_the_document_has_all_sections(config_home: ConfigHome) -> None:
 
     The document also says how many entries of a section are omitted.
     """
-    text = document_text(
+    text = format_document_text(
         plan_titled_handoff(
             config_home,
             next_step="go",
@@ -177,7 +177,7 @@ def test_hostile_text_does_not_change_the_documents_structure(
         ChildContents(Digest(entries, said, git_line=words)),
         gitBranch=title,
     )
-    text = document_text(decided)
+    text = format_document_text(decided)
     found = parse_front_matter(text)
     assert list(found) == [
         "lineage", "title", "session_id", "parent_session_id", "created", "branch", "next_step", "command",

@@ -137,7 +137,7 @@ def continue_session(
             )
 
 
-def live_message_texts(path: str | Path) -> list[str]:
+def read_live_message_texts(path: str | Path) -> list[str]:
     """Return the text of each message of the live chain."""
     transcript = scan_transcript(str(path))
     return [
@@ -160,7 +160,7 @@ def test_back_returns_a_fork_to_its_parent(
     """
     fork = fork_session_file(document, SESSION)
     continue_session(fork)
-    before, rows = fork.read_bytes(), len(live_message_texts(parent))
+    before, rows = fork.read_bytes(), len(read_live_message_texts(parent))
     shown = document("back", fork.stem, "--dry-run")["data"]
     assert (shown["written"], shown["back"]["left"], shown["back"]["resolved"]) == (
         False,
@@ -169,8 +169,8 @@ def test_back_returns_a_fork_to_its_parent(
     )
     assert sorted(config_home.project().iterdir()) == sorted([parent, fork])
     made = document("back", fork.stem)["data"]
-    assert live_message_texts(made["file"])[:rows] == live_message_texts(parent)
-    told, card = live_message_texts(made["file"])[rows:]
+    assert read_live_message_texts(made["file"])[:rows] == read_live_message_texts(parent)
+    told, card = read_live_message_texts(made["file"])[rows:]
     number = fork.read_bytes().count(b"\n") - 6
     reference = f"{fork.stem[:8]}"
     assert f"when the parent session, a fork, left {SESSION}" in told
@@ -203,8 +203,8 @@ def test_the_verb_back_accepts_a_report_in_a_fork(parent: Path, document: Docume
     fork = fork_session_file(document, SESSION)
     continue_session(fork)
     made = document("back", fork.stem, "--report", "the lexer is the way")["data"]
-    assert live_message_texts(made["file"])[-2].endswith(":\nthe lexer is the way")
-    assert "- pytest -q" in live_message_texts(made["file"])[-2]
+    assert read_live_message_texts(made["file"])[-2].endswith(":\nthe lexer is the way")
+    assert "- pytest -q" in read_live_message_texts(made["file"])[-2]
 
 
 def test_the_report_of_a_fork_has_no_secret(parent: Path, document: Document) -> None:
@@ -235,8 +235,8 @@ def test_back_in_a_fork_of_a_fork_returns_to_the_first_fork(
     second = fork_session_file(document, first.stem)
     continue_session(second, "SECOND", parent_uuid="x5", uuid_prefix="y", start_second=20)
     made = document("back", second.stem)["data"]
-    rows = live_message_texts(made["file"])
-    assert rows[:-2] == live_message_texts(first)
+    rows = read_live_message_texts(made["file"])
+    assert rows[:-2] == read_live_message_texts(first)
     assert "SECOND" in rows[-2]
     assert made["back"]["left"] == first.stem
 
@@ -251,7 +251,9 @@ def test_back_in_a_fork_of_the_first_turn_returns_to_that_turn(
     fork = fork_session_file(document, SESSION, "--turn", "1")
     continue_session(fork, parent_uuid="r1")
     found = document("back", fork.stem)
-    assert live_message_texts(found["data"]["file"])[:-2] == live_message_texts(parent)[:2]
+    assert (
+        read_live_message_texts(found["data"]["file"])[:-2] == read_live_message_texts(parent)[:2]
+    )
     assert "The parent was continued" in found["warnings"][0]
 
 
@@ -268,9 +270,9 @@ def test_back_in_a_compacted_fork_returns_to_the_parent(parent: Path, document: 
     with fork.open("ab") as stream:
         stream.write(session_bytes([{**row, "sessionId": fork.stem} for row in rows]))
     found = document("back", fork.stem)
-    assert live_message_texts(found["data"]["file"])[:-2] == live_message_texts(parent)
+    assert read_live_message_texts(found["data"]["file"])[:-2] == read_live_message_texts(parent)
     assert "The cut is before a compaction" in found["warnings"][0]
-    assert "- pytest -q" in live_message_texts(found["data"]["file"])[-2]
+    assert "- pytest -q" in read_live_message_texts(found["data"]["file"])[-2]
 
 
 @pytest.mark.parametrize("parent_state", ["archived", "deleted"])
@@ -278,7 +280,7 @@ def test_back_in_a_fork_needs_no_parent(
     parent: Path, document: Document, config_home: ConfigHome, parent_state: str
 ) -> None:
     """``back`` works in a fork whose parent is archived or deleted, because it needs only the fork."""
-    fork, rows = fork_session_file(document, SESSION), live_message_texts(parent)
+    fork, rows = fork_session_file(document, SESSION), read_live_message_texts(parent)
     continue_session(fork)
     if parent_state == "archived":
         archive_and_remove(parent, config_home.environ)
@@ -286,7 +288,7 @@ def test_back_in_a_fork_needs_no_parent(
         parent.unlink()
         shutil.rmtree(config_home.config / "resume-hooks" / "vault", ignore_errors=True)
     found = document("back", fork.stem)
-    assert live_message_texts(found["data"]["file"])[:-2] == rows
+    assert read_live_message_texts(found["data"]["file"])[:-2] == rows
     assert found["warnings"] == []
 
 
@@ -303,7 +305,7 @@ def test_back_works_in_a_fork_of_the_client_or_the_sdk(
     fork = Path(write_session(config_home.project(), name, rows))
     continue_session(fork, parent_uuid="nr3")
     made = document("back", name)["data"]
-    assert live_message_texts(made["file"])[:-2] == live_message_texts(parent)
+    assert read_live_message_texts(made["file"])[:-2] == read_live_message_texts(parent)
     assert made["back"]["left"] == SESSION
 
 
@@ -343,7 +345,7 @@ def test_a_mark_in_a_fork_has_precedence_over_the_fork_point(
     continue_session(fork, "MORE", parent_uuid="x5", uuid_prefix="y", start_second=30)
     made = document("back", fork.stem, "--report", "no")["data"]
     assert made["back"]["left"] is None
-    assert any("EXPLORE" in row for row in live_message_texts(made["file"]))
+    assert any("EXPLORE" in row for row in read_live_message_texts(made["file"]))
 
 
 def test_the_client_command_back_opens_one_child(
@@ -357,9 +359,9 @@ def test_the_client_command_back_opens_one_child(
     continue_session(fork, start_second=-20)
     back = ask_engine("back", session_id=fork.stem)
     assert back["fill"] == ""
-    assert live_message_texts(fork.with_name(f"{back['open']}.jsonl"))[:4] == live_message_texts(
-        parent
-    )
+    assert read_live_message_texts(fork.with_name(f"{back['open']}.jsonl"))[
+        :4
+    ] == read_live_message_texts(parent)
     assert ask_engine("back", session_id=fork.stem)["open"] == back["open"]
     told = ask_engine("back", session_id=fork.stem, args="it was\nthe ZEBRA")["open"]
     assert told != back["open"]

@@ -36,7 +36,7 @@ SUBAGENT_NAME = "agent-a63d21c395be7d65c"
 SUBAGENT_LOCATOR = f"{SESSION[:8]}/agent-a63"
 
 
-def subagent_records(**fields: object) -> list[Record]:
+def make_subagent_records(**fields: object) -> list[Record]:
     """Return a sub-agent's records: its task, a call with its result, and an answer."""
     rows = [
         user("find the leak", uuid="s1", ts=10),
@@ -57,11 +57,11 @@ def session_with_subagent(home: ConfigHome, rows: list[Record] | None = None) ->
     write_session(home.project(), SESSION, [*conversation(2), custom_title("Fix the pool")])
     path = home.project() / SESSION / "subagents" / f"{SUBAGENT_NAME}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(session_bytes(subagent_records() if rows is None else rows))
+    path.write_bytes(session_bytes(make_subagent_records() if rows is None else rows))
     return path
 
 
-def texts_of_child(path: str | Path) -> list[list[str]]:
+def read_texts_of_child(path: str | Path) -> list[list[str]]:
     """Return the texts of each live record of a child.
 
     If the first block of a record is not a text, the type of this block comes first.
@@ -102,7 +102,7 @@ def test_a_fork_contains_the_sub_agents_messages(
     made = document("fork", SUBAGENT_LOCATOR)["data"]
     child = Path(made["file"])
     assert child.parent == shared_subagent.parents[2]
-    assert [said[0] for said in texts_of_child(child)] == [
+    assert [said[0] for said in read_texts_of_child(child)] == [
         "find the leak",
         "tool_use",
         "tool_result",
@@ -149,7 +149,7 @@ def test_the_opening_of_a_sub_agents_handoff_is_about_the_sub_agent(
     made = document("handoff", str(shared_subagent), "-n", "fix it")["data"]
     first = orjson.loads(Path(made["file"]).read_bytes().partition(b"\n")[0])["continue_metadata"]
     assert (first["parent_session_id"], first["subagent"]) == (SESSION, SUBAGENT_NAME)
-    assert f"`{SUBAGENT_NAME}` of Fix the pool" in texts_of_child(made["file"])[1][0]
+    assert f"`{SUBAGENT_NAME}` of Fix the pool" in read_texts_of_child(made["file"])[1][0]
 
 
 def test_a_fork_of_a_sub_agent_accepts_at_and_home(
@@ -170,7 +170,7 @@ def test_a_fork_loses_the_fields_of_a_team_member(
     With these fields, a client would treat the session as part of a team. The fork's title is the
     task that the team's lead gave to the sub-agent.
     """
-    first, *rest = subagent_records(teamName="parsers", agentName="lexer")
+    first, *rest = make_subagent_records(teamName="parsers", agentName="lexer")
     lead = '<teammate-message teammate_id="team-lead" summary="leak">\nfind the leak\n</teammate-message>'
     session_with_subagent(
         config_home, [{**first, "message": {"role": "user", "content": lead}}, *rest]
@@ -219,7 +219,7 @@ def test_an_archived_sub_agent_can_be_forked(
     assert not shared_subagent.exists()
     child = Path(document("fork", SUBAGENT_LOCATOR)["data"]["file"])
     assert child.parent == config_home.project()
-    assert texts_of_child(child)[-1] == ["It is in src/pool.py."]
+    assert read_texts_of_child(child)[-1] == ["It is in src/pool.py."]
 
 
 def test_the_copy_is_removed_before_the_client_starts(

@@ -23,14 +23,16 @@ from tests.cli.conftest import Cli, Document
 from tests.needs import corpus
 from tests.parts.subagents.test_children import (
     SUBAGENT_NAME,
+    make_subagent_records,
     session_with_subagent,
-    subagent_records,
 )
 
 INLINE_TRANSCRIPT = "d-kimuson__claude-code-viewer/fe5e1c67-53e7-4862-81ae-d0e013e3270b.jsonl"
 
 
-def inline_subagent_records(number: int, task: str, **fields: object) -> list[dict[str, object]]:
+def make_inline_subagent_records(
+    number: int, task: str, **fields: object
+) -> list[dict[str, object]]:
     """Return a sub-agent's records in the file of its session, as client 1.0.108 writes them."""
     first, second = f"{number:08x}-1", f"{number:08x}-2"
     rows = [user(task, uuid=first, ts=20), assistant("found", uuid=second, parent=first, ts=21)]
@@ -49,13 +51,13 @@ def test_sub_agents_are_listed_with_their_tasks(
     path.with_suffix(".meta.json").write_text('{"agentType":"Explore"}')
     os.utime(path, (2_000_000_000, 2_000_000_000))
     beside = config_home.project() / "agent-a1.jsonl"
-    beside.write_bytes(session_bytes(subagent_records(sessionId=SESSION)))
+    beside.write_bytes(session_bytes(make_subagent_records(sessionId=SESSION)))
     os.utime(beside, (1_900_000_000, 1_900_000_000))
     old = [{**row, "version": "1.0.108"} for row in conversation(1, session_id=session_id(2))]
     write_session(
         config_home.project(),
         session_id(2),
-        [*old, *inline_subagent_records(7, "read the docs"), old[-1]],
+        [*old, *make_inline_subagent_records(7, "read the docs"), old[-1]],
     )
     write_session(
         config_home.project("/elsewhere"), session_id(3), conversation(1, session_id=session_id(3))
@@ -99,10 +101,10 @@ def test_an_empty_list_of_sub_agents_suggests_all(cli: Cli) -> None:
 def test_two_sub_agents_in_one_file_have_separate_records(config_home: ConfigHome) -> None:
     """If one file has the records of two sub-agents, the records are separated by their links or ids."""
     first, second = (
-        inline_subagent_records(1, "one"),
-        inline_subagent_records(2, "two", agentId="abc"),
+        make_inline_subagent_records(1, "one"),
+        make_inline_subagent_records(2, "two", agentId="abc"),
     )
-    hostile = inline_subagent_records(3, "three", agentId="../[x]\n" + "y" * 300)
+    hostile = make_inline_subagent_records(3, "three", agentId="../[x]\n" + "y" * 300)
     torn = {**first[1], "uuid": "x", "parentUuid": "gone"}
     rows = [*conversation(1), first[0], second[0], first[1], torn, second[1], hostile[0]]
     found = read_inline_subagents(write_session(config_home.project(), SESSION, rows))

@@ -120,7 +120,7 @@ VERSION_QUERIES = ("select version::text", "select least::text")
 _REPLACEMENT_IDS: dict[bytes, Value] = {b"7": b"8", b"3": b"4"}
 
 
-def good_row(query: str) -> list[Value] | None:
+def find_good_row(query: str) -> list[Value] | None:
     """Return the row with which an honest server answers a query, or None if it returns no row."""
     return next((row for begin, row in GOOD_ROWS.items() if query.startswith(begin)), None)
 
@@ -225,7 +225,7 @@ def test_hostile_values_do_no_harm_in_any_column(
     request_name = data.draw(st.sampled_from(sorted(requests_to_server(member_home))))
 
     def answer_query(query: str) -> list[list[Value]]:
-        row = good_row(query)
+        row = find_good_row(query)
         if row is None:
             return []
         # The hostile row has a different id from the good row.
@@ -257,7 +257,8 @@ def test_the_stand_in_server_answers_prepared_queries(member_home: ConfigHome) -
     """
     ours = {"select 'a'": b"a", "select 'b'": b"b"}
     with connection_with_answers(
-        member_home, lambda query: [[ours[query]]] if query in ours else [good_row(query) or [b"1"]]
+        member_home,
+        lambda query: [[ours[query]]] if query in ours else [find_good_row(query) or [b"1"]],
     ) as db:
         told = [db.fetch_value(query, (), parse_text) for _ in range(20) for query in ours]
     assert told == ["a", "b"] * 20
@@ -276,7 +277,7 @@ def test_hostile_rows_do_not_hide_the_good_row(
 
     def answer_and_record(query: str) -> list[list[Value]]:
         asked.append(query)
-        row = good_row(query)
+        row = find_good_row(query)
         return [row] if row else []
 
     with connection_with_answers(member_home, answer_and_record) as db:
@@ -287,7 +288,7 @@ def test_hostile_rows_do_not_hide_the_good_row(
         for query_prefix in GOOD_ROWS
         if any(query.startswith(query_prefix) for query in asked)
     ]
-    assert all(good_row(query) for query in asked if query.lstrip().startswith("select")), (
+    assert all(find_good_row(query) for query in asked if query.lstrip().startswith("select")), (
         "the stand-in knows each"
     )
     for query_prefix in query_prefixes:
@@ -314,7 +315,7 @@ def test_a_search_ends_despite_endless_pages(
     def answer_query(query: str) -> list[list[Value]]:
         nonlocal pages
         if not query.startswith("select session::text, part::text"):
-            row = good_row(query)
+            row = find_good_row(query)
             return [row] if row else []
         pages += 1
         at = str(1_700_000_000 - pages * seconds_per_page).encode()
@@ -336,7 +337,7 @@ def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, request
 
     def answer_query(query: str) -> list[list[Value]]:
         nonlocal count
-        row = good_row(query)
+        row = find_good_row(query)
         if row is None:
             return []
         count += query.startswith(("\nselect s.id", "select session::text"))
@@ -373,7 +374,7 @@ def _result_among_hostile_rows(
     """
 
     def answer_query(query: str) -> list[list[Value]]:
-        row = good_row(query)
+        row = find_good_row(query)
         if row is None or not query.startswith(query_prefix):
             return [row] if row else []
         other = [_REPLACEMENT_IDS.get(cell or b"", cell) for cell in row]
@@ -403,7 +404,7 @@ def test_no_value_of_a_server_is_used_as_a_path(
 
     def answer_query(query: str) -> list[list[Value]]:
         hostile = next((row for begin, row in answers.items() if query.startswith(begin)), None)
-        row = hostile or good_row(query)
+        row = hostile or find_good_row(query)
         return [row] if row else []
 
     before = bytes_of_other_files(tmp_path)
@@ -427,7 +428,7 @@ def test_unrequested_rows_change_nothing(member_home: ConfigHome) -> None:
             return [[other.encode()]]
         if query.startswith("select gone::text"):
             return [[b"9"]]
-        row = good_row(query)
+        row = find_good_row(query)
         return [row] if row else []
 
     kept = Path(find_team_folder(member_home.where)) / "sessions" / other
@@ -445,7 +446,7 @@ def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> No
     """A server's error message and login are stored and shown without escape sequences."""
 
     def refuse_query(query: str) -> list[list[Value]]:
-        row = good_row(query)
+        row = find_good_row(query)
         if row is None or "about" not in query:
             raise Refusal(ESCAPE_SEQUENCES + b"no\x1b[2J\r\n" + b"x" * 10_000)
         return [row]
@@ -458,7 +459,7 @@ def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> No
     assert not set("\x1b\x9b\x07\r\n") & set(refused.value.message)
     assert len(refused.value.message) < 400
     names: dict[str, list[Value]] = {"select session_user": [ESCAPE_SEQUENCES]}
-    server = StandInServer(lambda query: [names.get(query[:19]) or good_row(query) or [b"1"]])
+    server = StandInServer(lambda query: [names.get(query[:19]) or find_good_row(query) or [b"1"]])
     try:
         assert (
             join_team(
@@ -481,7 +482,9 @@ def test_fetching_a_session_has_limits(
     monkeypatch.setattr(fetching, limit_name, -1)
     with (
         pytest.raises(TeamFailed, match=message),
-        connection_with_answers(member_home, lambda query: filter(None, [good_row(query)])) as db,
+        connection_with_answers(
+            member_home, lambda query: filter(None, [find_good_row(query)])
+        ) as db,
     ):
         fetching.pull_session(find_team_session(SESSION, db), db, member_home.where)
     assert not list(Path(find_team_folder(member_home.where)).rglob("*.tmp"))
@@ -522,7 +525,7 @@ def test_a_late_answer_ends_the_connection(
     over = threading.Event()
 
     def answer_nothing(query: str) -> list[list[Value]]:
-        row = good_row(query)
+        row = find_good_row(query)
         if row is None or "about" not in query:
             over.wait(20)
         return [row] if row else []
@@ -557,7 +560,7 @@ def test_a_push_stops_at_its_time_limit(
         # a limit.
         if query.startswith("select c.first::text, c.records"):
             return [[b"0", b"1", bytes(32), bytes(32)]]
-        row = good_row(query)
+        row = find_good_row(query)
         return [row] if row else []
 
     server = StandInServer(answer_slowly)
@@ -607,7 +610,7 @@ def test_the_driver_prints_no_text_of_the_server(member_home: ConfigHome) -> Non
 
     def refuse_query(query: str) -> list[list[Value]]:
         if query == "BEGIN" or "about" in query:
-            return [good_row(query) or [b"1"]]
+            return [find_good_row(query) or [b"1"]]
         raise Refusal(ESCAPE_SEQUENCES)
 
     server = StandInServer(refuse_query)
@@ -661,7 +664,7 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, answer_kind
 
     def answer_query(query: str) -> Iterable[list[Value]]:
         nonlocal asked
-        row = good_row(query)
+        row = find_good_row(query)
         if row is None or "about" in query:
             return [row] if row else []
         asked += 1
@@ -701,7 +704,7 @@ def test_notifications_from_the_server_are_dropped(member_home: ConfigHome) -> N
     """Notifications from the server are dropped. The driver would collect them without a limit."""
 
     def answer_query(query: str) -> Iterable[list[Value]]:
-        row = good_row(query)
+        row = find_good_row(query)
         return [row] if row else []
 
     server = StandInServer(answer_query)

@@ -29,8 +29,8 @@ from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Server
 from tests.parts.team.test_push import (
     compute_expected_content,
-    contents_on_server,
     push_from_machine,
+    read_contents_on_server,
     write_on_machine,
 )
 
@@ -160,7 +160,7 @@ class Machines(RuleBasedStateMachine):
         The server must have no secrets and no data of a forgotten session.
         """
         with self.server.connect_as_superuser(self.database) as root:
-            there = contents_on_server(root)
+            there = read_contents_on_server(root)
         for machine_name, content in self.pushed.items():
             assert there[machine_name] == content
         assert not any(SECRET.encode() in content for content in there.values())

@@ -65,7 +65,7 @@ def push_from_machine(machine: Machine, path: Path, **options: bool) -> PushResu
         return push_session(session_file(str(path)), machine.team, db, machine.where, **options)
 
 
-def contents_on_server(root: Connection, login: str = "alice") -> dict[str, bytes]:
+def read_contents_on_server(root: Connection, login: str = "alice") -> dict[str, bytes]:
     """Return the content of a member's only session on the server, keyed by the machine that pushed it.
 
     The function also checks the digests and the record numbers of the chunks.
@@ -115,7 +115,7 @@ def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
     append_records(path, user("and the lexer?", uuid="late", ts=500))
     assert has_unsent_data(session_file(str(path)), alice.where)
     assert push_from_machine(alice, path).record_count == 1
-    assert contents_on_server(root) == {"laptop": compute_expected_content(path)}
+    assert read_contents_on_server(root) == {"laptop": compute_expected_content(path)}
     write_cursor(SESSION, cursor.Cursor(), alice.where)
     assert push_from_machine(alice, path).result == "unchanged"
     with path.open("ab") as stream:
@@ -137,7 +137,7 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     assert push_from_machine(alice, path).record_count == len(TURN_RECORDS)
-    assert contents_on_server(root) == {"laptop": whole}
+    assert read_contents_on_server(root) == {"laptop": whole}
     assert not has_unsent_data(session_file(str(path)), alice.where)
     for more in (b"", b"\n"):
         path.write_bytes(whole[:-1] + more)
@@ -149,7 +149,7 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
     assert push_from_machine(alice, path).result == "unchanged"
     path.write_bytes(whole)
     append_records(path, user("and then?", uuid="late", ts=500))
-    assert (push_from_machine(alice, path).record_count, contents_on_server(root)) == (
+    assert (push_from_machine(alice, path).record_count, read_contents_on_server(root)) == (
         1,
         {"laptop": compute_expected_content(path)},
     )
@@ -169,10 +169,10 @@ def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) 
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.index(b"\n", len(whole) // 2) + 1])
     assert push_from_machine(alice, path).result == "shorter"
-    assert contents_on_server(root) == {"laptop": whole}
+    assert read_contents_on_server(root) == {"laptop": whole}
     path.write_bytes(whole.replace(b"prompt 4", b"conundrum"))
     assert push_from_machine(alice, path).result == "replaced"
-    assert contents_on_server(root) == {"laptop": compute_expected_content(path)}
+    assert read_contents_on_server(root) == {"laptop": compute_expected_content(path)}
     assert root.execute("select generation, live from team.session order by 1").fetchall() == [
         (0, False),
         (1, True),
@@ -197,7 +197,7 @@ def test_a_session_of_two_machines_has_two_rows(
     push_from_machine(alice, here)
     push_from_machine(desk, there)
     push_from_machine(alice, here)
-    assert contents_on_server(root) == {
+    assert read_contents_on_server(root) == {
         "laptop": compute_expected_content(here),
         "desk": compute_expected_content(there),
     }
@@ -249,7 +249,7 @@ def test_secrets_and_images_are_not_pushed(
     assert secret[4:20].lower().encode() not in everything
     assert b"QUJDQUJD" not in everything
     assert everything.count(b"[image left out: 1,200 bytes]") == 2
-    lines = contents_on_server(root)["laptop"].split(b"\n")
+    lines = read_contents_on_server(root)["laptop"].split(b"\n")
     assert orjson.loads(lines[3])["toolUseResult"]["file"]["base64"] == ""
     assert b"kumquat" in everything, "the words of texts without secrets are stored"
 
@@ -333,7 +333,7 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
     assert sharing.queue_replacement_push(SESSION, alice.where)
     here.write_bytes(here.read_bytes().replace(b"prompt 2", b"[removed]"))
     assert push_from_machine(alice, here).result in {"sent", "replaced"}
-    assert contents_on_server(root) == {"laptop": compute_expected_content(here)}
+    assert read_contents_on_server(root) == {"laptop": compute_expected_content(here)}
     assert push_from_machine(desk, there).result == "scrubbed"
     assert push_from_machine(desk, other).result == "scrubbed", (
         "a copy under another id has it, too"
@@ -342,7 +342,7 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
     assert sharing.queue_replacement_push(SESSION, desk.where)
     assert push_from_machine(desk, there).result in {"sent", "replaced"}
     assert push_from_machine(alice, here).result == "unchanged", "the first one's stays"
-    assert contents_on_server(root) == {
+    assert read_contents_on_server(root) == {
         "laptop": compute_expected_content(here),
         "desk": compute_expected_content(there),
     }
@@ -407,7 +407,7 @@ def test_an_unreachable_or_full_server_is_reported(
     assert (failed.value.sqlstate, failed.value.remedy) == ("53100", "The server's disk is full.")
     root.execute("drop trigger full_disk on team.chunk")
     assert push_from_machine(alice, path).result == "sent"
-    assert contents_on_server(root) == {"laptop": compute_expected_content(path)}
+    assert read_contents_on_server(root) == {"laptop": compute_expected_content(path)}
 
 
 def test_a_data_rule_prevents_every_push(alice: Machine) -> None:

@@ -635,7 +635,7 @@ def test_a_list_of_many_kinds_of_secrets_fits_a_terminal() -> None:
     assert "59 kind-number-59" in text.replace("\n", " ")
 
 
-def doctor_finding(cwd: Path) -> Finding:
+def get_doctor_finding(cwd: Path) -> Finding:
     """Return the finding that ``doctor`` has about the team."""
     return next(finding for finding in check_installation(str(cwd)) if finding.name == "team")
 
@@ -644,7 +644,7 @@ def test_doctor_reports_the_state_of_the_team(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``doctor`` reports membership in a team, a missing driver and a failed push."""
-    assert doctor_finding(tmp_path).code == "team-none"
+    assert get_doctor_finding(tmp_path).code == "team-none"
     team = {
         "version": 1,
         "service": "work",
@@ -656,14 +656,14 @@ def test_doctor_reports_the_state_of_the_team(
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(team))
     assert (
-        doctor_finding(tmp_path).detail
+        get_doctor_finding(tmp_path).detail
         == "work as alice; pushed after turns: 1 project, last push never; the server was not contacted"
     )
     monkeypatch.setattr(answers, "find_spec", lambda _: None)
-    assert "-m pip install" in doctor_finding(tmp_path).remedy
+    assert "-m pip install" in get_doctor_finding(tmp_path).remedy
     monkeypatch.setattr(sys, "prefix", str(config_home.config))
     (config_home.config / "requirements.lock").touch()
-    assert doctor_finding(tmp_path).remedy.endswith("hooks/engine --install --team")
+    assert get_doctor_finding(tmp_path).remedy.endswith("hooks/engine --install --team")
     team_file.record_failure(("the server is away", "Wait."), 1, Where(), report_at_once=False)
-    assert doctor_finding(tmp_path).code == "team-failing"
-    assert doctor_finding(tmp_path).detail.startswith("1 session waits")
+    assert get_doctor_finding(tmp_path).code == "team-failing"
+    assert get_doctor_finding(tmp_path).detail.startswith("1 session waits")

@@ -44,8 +44,8 @@ where s.live
 _OWN_CONDITION_SQL = " and s.owner = (select team.me())"
 _OTHER_MEMBERS_CONDITION_SQL = " and s.owner <> (select team.me())"
 _OWNER_CONDITION_SQL = " and m.login = %(owner)s"
-_ROWS_CONDITION_SQL = " and s.id = any(%(rows)s::bigint[])"
-_IDS_CONDITION_SQL = " and s.session_id = any(%(ids)s::text[])"
+_ROW_IDS_CONDITION_SQL = " and s.id = any(%(rows)s::bigint[])"
+_SESSION_IDS_CONDITION_SQL = " and s.session_id = any(%(ids)s::text[])"
 _LOCATOR_CONDITION_SQL = """ and (s.session_id = any(%(words)s::text[]) or starts_with(s.session_id, %(last)s)
   or starts_with(s.session_id, %(first)s) or strpos(lower(s.title), lower(%(last)s)) > 0
   or strpos(lower(s.title), lower(%(first)s)) > 0)"""
@@ -121,7 +121,7 @@ def list_team_sessions(db: Database, *, only_own: bool = False) -> list[TeamSess
 def fetch_sessions_by_row(db: Database, row_ids: list[int]) -> list[TeamSession]:
     """Return the sessions with these row ids. Sessions that you may not see are omitted."""
     return db.fetch_rows(
-        _SESSIONS_QUERY + _ROWS_CONDITION_SQL + _ORDER_BY_TIME_SQL,
+        _SESSIONS_QUERY + _ROW_IDS_CONDITION_SQL + _ORDER_BY_TIME_SQL,
         {"rows": row_ids, "most": len(row_ids)},
         _SESSION_ROW_FORMAT,
     )
@@ -135,7 +135,9 @@ def fetch_sessions_by_id(
     With ``owner``, return only the sessions of this member. The result can contain several sessions
     with the same id, because several machines or members can push a session under that id.
     """
-    conditions = _IDS_CONDITION_SQL + (_OWNER_CONDITION_SQL if owner else "") + _ORDER_BY_TIME_SQL
+    conditions = (
+        _SESSION_IDS_CONDITION_SQL + (_OWNER_CONDITION_SQL if owner else "") + _ORDER_BY_TIME_SQL
+    )
     matches = _query_sessions(
         db,
         conditions,

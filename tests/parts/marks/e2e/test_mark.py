@@ -52,7 +52,7 @@ def list_message_roles_and_blocks(request: Request) -> list[tuple[str, Any]]:
     return [(role, blocks) for role, blocks in found if blocks]
 
 
-def position_of_report(sent: list[tuple[str, Any]]) -> int:
+def find_position_of_report(sent: list[tuple[str, Any]]) -> int:
     """Return the position of the message with the report. The card comes after this message."""
     ends = [blocks[0].get("text", "").endswith(f":\n{REPORT}") for _, blocks in sent]
     assert ends.count(True) == 1
@@ -68,7 +68,7 @@ def position_of_report(sent: list[tuple[str, Any]]) -> int:
 def assert_went_back(before: Request, after: Request, prompt: str) -> None:
     """Check that a request has the messages up to the mark, the report, the card and the prompt."""
     sent = list_message_roles_and_blocks(after)
-    place = position_of_report(sent)
+    place = find_position_of_report(sent)
     assert sent[:place] == list_message_roles_and_blocks(before)[:place]
     assert [role for role, _ in sent[place + 2 :]] == ["user"]
     assert last_user_text(after).endswith(prompt)
@@ -272,7 +272,7 @@ def assert_rewinds_match_the_client(
         if cut[0][0] == "assistant":
             # Skip the lineage. It is in the first message because a conversation must begin with a message of the user.
             went_back = went_back[1:]
-        place = position_of_report(went_back)
+        place = find_position_of_report(went_back)
         assert went_back[:place] == cut[:place]
         assert [role for role, _ in went_back[place + 2 :]] == [role for role, _ in cut[place:]], (
             "the prompt follows"
