@@ -20,8 +20,8 @@ from resume_hooks.sessions.agents.registry import agent_of_path, original_path
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
-# With this depth, copies whose files no longer exist are sorted after all other copies.
-MISSING_FILE_DEPTH = 1_000_000
+# With this depth, copies in files that no longer exist are sorted after all other copies.
+SORT_DEPTH_OF_MISSING_FILES = 1_000_000
 
 
 class IndexedFile(NamedTuple):
@@ -135,7 +135,7 @@ class Sources:
             if file:
                 depth = _count_known_ancestors(file.session_id, parents)
             else:
-                depth = MISSING_FILE_DEPTH
+                depth = SORT_DEPTH_OF_MISSING_FILES
             return (
                 not posting.text_checksum,
                 bool(posting.copy_key),

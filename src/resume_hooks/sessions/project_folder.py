@@ -33,15 +33,15 @@ SHORT_COMMIT_ID_DIGITS = 7  # number of digits of a commit's id in git's short f
 class MovedFolder(NamedTuple):
     """A folder that may be the new location of a session's folder, with the evidence for this.
 
-    ``commits`` are commits in the folder's repository that the session mentions. ``file_count`` is
-    the number of files that the session worked on, and ``existing_file_count`` is the number of
-    these files that exist in the folder.
+    ``commits`` are commits in the folder's repository that the session mentions.
+    ``used_file_count`` is the number of files that the session worked on, and
+    ``existing_used_file_count`` is the number of these files that exist in the folder.
     """
 
     folder: str
     commits: tuple[str, ...] = ()
-    existing_file_count: int = 0
-    file_count: int = 0
+    existing_used_file_count: int = 0
+    used_file_count: int = 0
     is_own_worktree: bool = False
 
     @property
@@ -56,9 +56,9 @@ class MovedFolder(NamedTuple):
             evidence.append(
                 f"contains the commit {self.commits[0][:SHORT_COMMIT_ID_DIGITS]}{more} that the session mentions"
             )
-        if self.existing_file_count:
+        if self.existing_used_file_count:
             evidence.append(
-                f"has {self.existing_file_count} of the {format_count(self.file_count, 'file')} "
+                f"has {self.existing_used_file_count} of the {format_count(self.used_file_count, 'file')} "
                 "that the session worked on"
             )
         if self.is_own_worktree:

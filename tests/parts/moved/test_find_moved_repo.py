@@ -146,7 +146,7 @@ def test_a_folder_without_evidence_is_not_offered(repository: Path, tmp_path: Pa
     )
     half = folder_mentions(tmp_path / "gone", commits=("1" * 40,), files=("a.py", "x"))
     assert [
-        place.existing_file_count
+        place.existing_used_file_count
         for place in find_likely_folders(half, [str(repository)], Where({"PATH": "/nowhere"}))
     ] == [1]
 

@@ -135,7 +135,7 @@ def find_likely_folders(
     likely_folders.sort(
         key=lambda likely_folder: (
             len(likely_folder.commits),
-            likely_folder.existing_file_count,
+            likely_folder.existing_used_file_count,
             likely_folder.is_own_worktree,
         ),
         reverse=True,
