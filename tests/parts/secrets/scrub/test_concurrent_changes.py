@@ -161,7 +161,7 @@ def test_a_long_running_archive_command_is_reported(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If another command holds the lock of an archived copy too long, the scrub reports the copy."""
-    monkeypatch.setattr(noting, "MAX_LOCK_SECONDS", 0.0)
+    monkeypatch.setattr(noting, "MAX_LOCK_WAIT_SECONDS", 0.0)
     monkeypatch.setattr(noting.lock_archived.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
     with noting.lock_archived(SESSION, config_home.where):
         rows = scrub_in_place(session_with_secrets, config_home.environ)
