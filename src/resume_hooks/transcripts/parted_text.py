@@ -24,7 +24,8 @@ MAX_PARTS = 4  # Number of hooks in hooks/hooks.json. Each hook delivers one par
 MAX_TEXT_UTF16_UNITS = 38_500
 # Maximum length of a part, not counting the line with its number.
 _MAX_PIECE_UTF16_UNITS = MAX_UTF16_UNITS_PER_PART - 100
-# If a sentence ends within this number of units before the limit, a long line is cut there.
+# A long line is cut after a sentence that ends at most this number of units before the maximum
+# length of a piece.
 _SENTENCE_SEARCH_UTF16_UNITS = 100
 
 _ANY_ORDER_NOTE = "(the parts may stand in any order)"

@@ -430,7 +430,7 @@ def test_a_file_that_moved_twice_is_listed_with_its_last_path(config_home: Confi
 
 
 def _join_uncommitted_rows(talk: Talk, home: ConfigHome) -> str:
-    """Return the rows of the digest about files that are not committed."""
+    """Join the rows of the digest about files that are not committed."""
     rows = [entry.text for entry in talk.digest(home).section_entries("now")]
     starts = ("staged for the next commit: ", "not committed: ", "not tracked by git: ")
     return "; ".join(row for row in rows if row.startswith(starts))

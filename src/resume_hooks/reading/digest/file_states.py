@@ -361,8 +361,8 @@ class FileStates:
     def mark_files_left_on_branch(self, edits: Iterable[FileEdit], leaving_order: int) -> None:
         """Mark the uncommitted files that may be committed on the branch that the user left.
 
-        These are the files in the home folder's checkout that were not edited after ``leaving_order``, the
-        sequence number of the record at which the user left the branch.
+        These are the files in the home folder's checkout that were not edited after
+        ``leaving_order``, the sequence number of the record at which the user left the branch.
         """
         later_paths = {edit.path for edit in edits if edit.order > leaving_order}
         for path in self._list_paths_in_same_checkout("."):
