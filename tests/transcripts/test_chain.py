@@ -72,7 +72,7 @@ def test_attachments_after_the_leaf_are_in_the_chain(tmp_path: Path) -> None:
 
 
 def test_attachments_of_recovered_results_are_in_the_chain(tmp_path: Path) -> None:
-    """A hook's attachment to the result of a parallel call is in the chain."""
+    """If the result of a parallel call is recovered, a hook's attachment to it is in the chain, too."""
     case = next(
         case for case in CHAIN_CASES if case.name == "parallel calls come back with their results"
     )

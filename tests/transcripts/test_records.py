@@ -68,7 +68,10 @@ def test_both_parsers_accept_what_the_client_accepts(
 def test_the_standard_parser_reads_the_first_lines(
     monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool
 ) -> None:
-    """Short lines are read with the standard parser, unless the faster parser is already loaded."""
+    """The standard parser reads the first lines, unless the faster parser is already loaded.
+
+    After ``STANDARD_PARSER_BYTES`` bytes, the faster parser is used.
+    """
     if not is_loaded:
         monkeypatch.delitem(sys.modules, "orjson")
     choice = records._ParserChoice()
