@@ -231,14 +231,14 @@ class VerbOptions:
 
         ``names`` are the names of the options' attributes.
         """
-        given_names = [name for name in names if self.is_given(name)]
+        given_names = [name for name in names if self.is_option_given(name)]
         if len(given_names) > 1:
             raise UsageError(
                 f"{' and '.join(map(_find_longest_option_name, given_names))} can't be combined",
                 remedy,
             )
 
-    def is_given(self, name: str) -> bool:
+    def is_option_given(self, name: str) -> bool:
         """Check whether an option was given. ``name`` is the name of its attribute."""
         value = getattr(self, name)
         return value is not None and value is not False and value != ()
@@ -250,7 +250,7 @@ class VerbOptions:
         """
         functions = []
         for part, names, _, function, _ in _list_part_options(self.verb):
-            if self.is_given(_find_parameter_name(names)):
+            if self.is_option_given(_find_parameter_name(names)):
                 functions.append(question.load_function(part, function))
         return functions
 

@@ -44,7 +44,9 @@ def search_and_print_hits(options: SearchOptions) -> None:
     options.refuse_combination("project", "lineage", "session", "everywhere")
     with show_work_progress("Indexing", quiet=options.as_json) as progress:
         result = _find_hits(options, progress)
-    scope_option = next((name for name in ("session", "lineage") if options.is_given(name)), None)
+    scope_option = next(
+        (name for name in ("session", "lineage") if options.is_option_given(name)), None
+    )
     if options.everywhere:
         scope = "all"
     else:

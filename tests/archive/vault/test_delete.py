@@ -651,10 +651,10 @@ def test_emptying_the_trash_completes_an_interrupted_removal(
     ]
     whole = removal.remove_permanently
 
-    def fail_for_session(path: str, root: str, **more: bool) -> None:
+    def fail_for_session(path: str, root: str, **options: bool) -> None:
         if SESSION in path:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        whole(path, root, **more)
+        whole(path, root, **options)
 
     for strays in ([], [entries[0].folder + REMOVED_FOLDER_SUFFIX]):
         with monkeypatch.context() as patch:
@@ -810,11 +810,11 @@ def test_a_failed_restore_states_whether_a_file_is_lost(
     """After a failed restore, the error says "Nothing is lost" only if every file exists."""
     entry = delete_session(session_with_every_file(config_home), config_home)
 
-    def delete_part_and_fail(source: str, target: str) -> None:
+    def delete_file_and_fail(source: str, target: str) -> None:
         os.unlink(stored_path(entry.folder, entry.parts[0]))
         raise OSError(errno.EIO, os.strerror(errno.EIO), source)
 
-    monkeypatch.setattr(restoring, "link_or_copy", delete_part_and_fail)
+    monkeypatch.setattr(restoring, "link_or_copy", delete_file_and_fail)
     with pytest.raises(WriteFailed) as told:
         restore_deleted(config_home)
     assert "Nothing is lost" not in told.value.remedy

@@ -258,14 +258,16 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
     Also raise UsageError if a scrub in place must ask for confirmation but there is no terminal.
     """
     if not options.listed and (
-        list_only_option := next(filter(options.is_given, ("all_sessions", "project", "since")), "")
+        list_only_option := next(
+            filter(options.is_option_given, ("all_sessions", "project", "since")), ""
+        )
     ):
         raise UsageError(
             f"--{list_only_option.partition('_')[0]} works only with --list",
             "Without --list, name a session.",
         )
     write_only_option = next(
-        filter(options.is_given, ("in_place", "secret_stdin", "output_dir", "start")), ""
+        filter(options.is_option_given, ("in_place", "secret_stdin", "output_dir", "start")), ""
     )
     if options.listed and write_only_option:
         raise UsageError(
@@ -273,7 +275,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
             "Give only one of them.",
         )
     reach = ("lineage", "everywhere", "backups", "documents", "client")
-    reach_option = next((name for name in reach if options.is_given(name)), "")
+    reach_option = next((name for name in reach if options.is_option_given(name)), "")
     if reach_option and not options.in_place:
         raise UsageError(
             f"--{reach_option} works only with --in-place",
