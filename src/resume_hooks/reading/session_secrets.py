@@ -70,7 +70,7 @@ class PrintedOutputs:
             yield from self._list_command_outputs(parse_record(line) or {})
 
     def find_output_offsets(self, block: bytes) -> list[int]:
-        """Return the offsets in ``block`` where outputs and the commands that may print secrets start."""
+        """Return the offsets in ``block`` at which outputs, or commands that may print secrets, start."""
         offsets = [match.start() for match in _COMMAND_PATTERN.finditer(block)]
         if offsets or self._commands:
             offsets += [match.start() for match in _RESULT_PATTERN.finditer(block)]

@@ -237,7 +237,7 @@ _EARLY_STOP_PATTERN = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\u
 """Characters that would end the mark or the sentence too early if a claim contained them."""
 
 _FENCE_PATTERN = re.compile(r"\s*(?:```|~~~)")
-# A row that is not a sentence: a heading, a table row, an empty line.
+# A row that is not a sentence: a heading, a table row, or an empty line.
 _NON_SENTENCE_ROW_PATTERN = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
 _IGNORED_RECORD_KINDS = (
     metadata_records.SILENT_KINDS | metadata_records.TITLE_FIELDS_BY_KIND.keys()

@@ -340,7 +340,7 @@ def make_regex_word_finder() -> _WordFinder:
     words_by_pair = _group_words_by_byte_pair(words_by_character)
     no_words: list[tuple[int, bytes, int]] = []
 
-    def find_words(lower: bytes) -> Iterator[tuple[int, int]]:
+    def find_word_indexes_and_positions(lower: bytes) -> Iterator[tuple[int, int]]:
         match = search(lower)
         while match:  # Words may overlap, so the search continues at the next byte.
             position = match.start()
@@ -350,7 +350,7 @@ def make_regex_word_finder() -> _WordFinder:
                     yield index, start
             match = search(lower, position + 1)
 
-    return find_words
+    return find_word_indexes_and_positions
 
 
 def _group_words_by_byte_pair(

@@ -390,7 +390,7 @@ class Redactor:
 
 
 def _decode_all_layers(value: bytes) -> bytes:
-    """Return a value without the escapes of the text that contains it."""
+    """Return a value with all layers of its escapes decoded."""
     for _ in range(MAX_ESCAPE_LAYERS):
         decoded = decode_layer(value)
         if decoded is None:
@@ -413,7 +413,7 @@ def _lines_to_find_alone(value: bytes) -> list[bytes]:
 
 
 def _secret_parts(value: bytes) -> list[bytes]:
-    """Return the secret parts of a rule's match that also contains text that is not secret.
+    """Return the secret parts of a rule's match if the match also contains text that is not secret.
 
     Examples are a cookie with its name, and the address of a web hook.
     """

@@ -160,11 +160,11 @@ _ESCAPE_END_PATTERN = compile_lazily(rb"[ntr]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}")
 r"""Matches the end of an escape before a name, for example the ``n`` in ``\n``, which looks like
 part of the name."""
 
-_FIRST_WORD_OF_NAME_PATTERN = compile_lazily(
+_FIRST_WORD_OF_TWO_WORD_NAME_PATTERN = compile_lazily(
     rb"(?i)\b(?:api|access|auth|secret|private|encryption|signing|license|bearer|connection|recovery|security"
     rb"|deploy|session) \Z"
 )
-_SECOND_WORDS_OF_NAME = (b"key", b"token", b"string", b"code")
+_SECOND_WORDS_OF_TWO_WORD_NAME = (b"key", b"token", b"string", b"code")
 _KIND_BY_MEANING = ("", "token", "password", "password")
 _SECRET_UUID_NAME_PATTERN = compile_lazily(
     rb"(?i)(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.\s-]?(?:key|id))?|\w[_-](?:token"
@@ -391,8 +391,8 @@ def range_and_meaning_of_name(raw: bytes, position: int) -> tuple[int, int, int]
         start = min(escape.end(), position)
     name = raw[start:end].lstrip(b"-.")
     start = end - len(name)
-    if name.lower() in _SECOND_WORDS_OF_NAME and (
-        first_word := _FIRST_WORD_OF_NAME_PATTERN.search(raw, max(0, start - 16), start)
+    if name.lower() in _SECOND_WORDS_OF_TWO_WORD_NAME and (
+        first_word := _FIRST_WORD_OF_TWO_WORD_NAME_PATTERN.search(raw, max(0, start - 16), start)
     ):
         name = first_word[0] + name
     return start, end, meaning_of_name(name)
@@ -860,7 +860,7 @@ def _is_alphabetic_password(value: bytes, requirement: int) -> bool:
 
 
 def secure_string_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the text that is passed to PowerShell's ``ConvertTo-SecureString``, or that AWS prints."""
+    """Yield the secure string that PowerShell's ``ConvertTo-SecureString`` gets or that AWS prints."""
     if match := _POWERSHELL_SECURE_STRING_PATTERN.match(
         raw, position
     ) or _AWS_SECURE_STRING_PATTERN.match(raw, position):

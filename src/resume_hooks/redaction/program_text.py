@@ -111,9 +111,9 @@ def is_value_of_many_names(raw: bytes, position: int, value: bytes) -> bool:
 def _positions_nearby(
     raw: bytes, position: int, value: bytes, start: int, end: int
 ) -> Iterator[int]:
-    """Yield some positions between ``start`` and ``end`` at which a value is a whole word.
+    """Yield the positions between ``start`` and ``end`` at which a value is a whole word.
 
-    ``position`` itself is not yielded.
+    Only the first few occurrences of the value are examined. ``position`` itself is not yielded.
     """
     other_position = start - 1
     for _ in range(_MAX_EXAMINED_OCCURRENCES):

@@ -28,7 +28,7 @@ _MESSAGE_OPTIONS = frozenset(
 )
 """Options of git and gh whose value is a message. Two commands that differ only in a message are
 treated as equal."""
-_STAGING_COMMAND = ("git", "add")
+_STAGING_COMMAND_WORDS = ("git", "add")
 
 
 def list_refusals(
@@ -86,8 +86,8 @@ def _has_run_later(refused_command: str, later_commands: Sequence[ShellCommand])
     refused_calls: Sequence[tuple[str, ...]] = _list_words_of_changing_commands(
         parse_simple_commands(refused_command)
     )
-    if any(words[:2] != _STAGING_COMMAND for words in refused_calls):
-        refused_calls = [words for words in refused_calls if words[:2] != _STAGING_COMMAND]
+    if any(words[:2] != _STAGING_COMMAND_WORDS for words in refused_calls):
+        refused_calls = [words for words in refused_calls if words[:2] != _STAGING_COMMAND_WORDS]
     later_calls: set[tuple[str, ...]] = set()
     for command in later_commands:
         later_calls.update(_list_words_of_changing_commands(command.parts))

@@ -201,13 +201,15 @@ def _choose_commands(
     check_passes = PassedChecks(check_runs)
     scored_runs = []
     for runs in groups.values():
-        good_run = next((command for command in reversed(runs) if command.may_have_succeeded), None)
+        last_good_run = next(
+            (command for command in reversed(runs) if command.may_have_succeeded), None
+        )
         if (
-            good_run is not None
-            and is_worth_repeating(good_run)
-            and not _is_folder_gone(good_run, removals)
+            last_good_run is not None
+            and is_worth_repeating(last_good_run)
+            and not _is_folder_gone(last_good_run, removals)
         ):
-            if _uses_removed_folder(good_run, commands, removals):
+            if _uses_removed_folder(last_good_run, commands, removals):
                 continue
             covering_run = check_passes.find_covering_run(_make_check_run(runs[-1]))
             is_replaced = covering_run is not None and _is_outdated(runs[-1], edited_files)
@@ -217,20 +219,20 @@ def _choose_commands(
                 min(len(runs), MAX_SCORED_RUNS)
                 + MAX_SCORED_RUNS * runs[-1].run.position.order / last_order
             )
-            score += REQUEST_WORD_SCORE * _count_request_words(good_run, request_words)
+            score += REQUEST_WORD_SCORE * _count_request_words(last_good_run, request_words)
             scored_runs.append(
                 (
                     -score,
-                    -good_run.run.position.order,
-                    good_run,
+                    -last_good_run.run.position.order,
+                    last_good_run,
                     _format_runs_note(
                         [
-                            *_list_folder_notes(good_run, folder),
+                            *_list_folder_notes(last_good_run, folder),
                             *_list_run_count_notes(runs, executed_keys, edited_files),
                         ],
                         runs[-1],
-                        good_run,
-                        _find_oldest_last_passing_run(good_run, passed_runs, edited_files),
+                        last_good_run,
+                        _find_oldest_last_passing_run(last_good_run, passed_runs, edited_files),
                         covering_run,
                         edited_files,
                     ),
@@ -686,34 +688,40 @@ def _list_run_count_notes(
 def _format_runs_note(
     first_notes: Sequence[str],
     last_run: ShellCommand,
-    good_run: ShellCommand,
-    last_pass: _PartRun | None,
+    last_good_run: ShellCommand,
+    last_passed_run: _PartRun | None,
     covering_run: RecordPosition | None,
     edited_files: EditedFiles,
 ) -> str:
     notes = list(first_notes)
-    if good_run.run.is_background:
+    if last_good_run.run.is_background:
         notes.append("in the background")
-    if not good_run.has_worked:
+    if not last_good_run.has_worked:
         notes.append(UNKNOWN_STATUS_NOTE)
-    run_folder = good_run.run_folder
-    if last_pass is not None and last_pass.position.order > last_run.run.result_position.order:
-        is_weaker = good_run.has_worked and not last_pass.has_known_status
+    run_folder = last_good_run.run_folder
+    if (
+        last_passed_run is not None
+        and last_passed_run.position.order > last_run.run.result_position.order
+    ):
+        is_weaker = last_good_run.has_worked and not last_passed_run.has_known_status
         status_note = UNKNOWN_STATUS_NOTE if is_weaker else ""
-        notes += [f"passed in another command, :{last_pass.position.record_number}", status_note]
-        notes.append(edited_files.describe_edits_after_pass(last_pass.position, run_folder))
+        notes += [
+            f"passed in another command, :{last_passed_run.position.record_number}",
+            status_note,
+        ]
+        notes.append(edited_files.describe_edits_after_pass(last_passed_run.position, run_folder))
         return ", ".join(filter(None, notes))
     label = "its last run"
     if (
-        last_run is not good_run
-        and last_run.run.position.session_id == good_run.run.position.session_id
+        last_run is not last_good_run
+        and last_run.run.position.session_id == last_good_run.run.position.session_id
     ):
         label = f"its last run, :{last_run.run.position.record_number},"
     if last_run.run.has_failed:
         notes.append(
             f"{label} failed{f', exit {last_run.run.status}' if last_run.run.status else ''}"
         )
-    elif last_run.error_line and last_run is not good_run:
+    elif last_run.error_line and last_run is not last_good_run:
         notes.append(
             f"{label} printed: {cut_line(last_run.error_line, MAX_OUTPUT_LINE_CHARACTERS // 2)}"
         )

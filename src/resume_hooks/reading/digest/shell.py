@@ -146,7 +146,7 @@ def make_command_key(command: str) -> str:
     return key
 
 
-_PLAIN_ROW_PATTERN = compile_lazily(r"[\w./][\w \t./:=@%+,-]*")
+_PLAIN_COMMAND_LINE_PATTERN = compile_lazily(r"[\w./][\w \t./:=@%+,-]*")
 """A line that is a whole command and contains no quotes, operators or continuation mark."""
 
 
@@ -162,7 +162,7 @@ def make_runnable_command(command: str, folder: str) -> str:
     )
     inner_command = command[cd_match.end() :] if cd_match and is_home else command
     rows = [row.strip() for row in inner_command.strip().split("\n")]
-    if len(rows) > 1 and all(_PLAIN_ROW_PATTERN.fullmatch(row) for row in rows):
+    if len(rows) > 1 and all(_PLAIN_COMMAND_LINE_PATTERN.fullmatch(row) for row in rows):
         return "; ".join(rows)
     if len(rows) > 1:
         return "eval $'" + inner_command.strip().translate(_ESCAPE_TABLE) + "'"

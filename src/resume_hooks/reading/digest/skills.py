@@ -294,7 +294,7 @@ def _find_current_step(facts: LineageFacts, quote: Quote, steps: Sequence[SkillS
 
 
 def _find_rules(body: str) -> Iterator[str]:
-    """Yield the rules in a document: the items of lists of rules, then demanding sentences."""
+    """Yield the rules in a document: the items of lists of rules, then sentences that demand something."""
     whole_rows = prose.join_wrapped_rows(prose.remove_code_blocks(body))
     for part in _RULES_SECTION_PATTERN.findall(whole_rows):
         yield from _list_rule_items(part)

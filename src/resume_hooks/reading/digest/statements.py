@@ -140,7 +140,7 @@ _PREFERENCE_PATTERN = compile_lazily(
 )
 """Statements that constrain later work, although they are not worded as instructions."""
 
-_STYLE_PATTERN = compile_lazily(
+_STYLE_WISH_PATTERN = compile_lazily(
     r"\b(?:be|more|explain|extremely|keep\s+(?:it|this|them|answers))\s+(?:\w+\s+){0,3}"
     r"(?:concise|brief|short(?:er)?|terse|simple)\b|"
     r"\btoo\s+(?:verbose|long|complex|wordy)\b|\bas\s+(?:simple|lightweight|short|concise|small)\s+as\s+possible\b|"
@@ -351,7 +351,7 @@ def _is_binding(sentence: str) -> bool:
     """Check whether a sentence demands something from later work. A "yes" at its start is ignored."""
     lowered = sentence.lower()
     is_standing_demand = is_demand(sentence) and _LASTING_WORD_PATTERN.search(lowered) is not None
-    is_style = _STYLE_PATTERN.search(lowered) is not None
+    is_style = _STYLE_WISH_PATTERN.search(lowered) is not None
     if not is_standing_demand and not is_style and _PREFERENCE_PATTERN.search(lowered) is None:
         return False  # Most sentences end here, and the checks so far take half of the time.
     if only_looks_like_demand(sentence):
@@ -363,7 +363,7 @@ def _is_binding(sentence: str) -> bool:
 
 def _concerns_single_answer(sentence: str) -> bool:
     """Check whether a sentence is about the style of a single answer and not of every answer."""
-    is_style = _STYLE_PATTERN.search(sentence.lower()) is not None
+    is_style = _STYLE_WISH_PATTERN.search(sentence.lower()) is not None
     is_about_answer = (
         _ONE_ANSWER_START_PATTERN.match(prose.straighten_apostrophes(sentence)) is not None
     )

@@ -34,7 +34,7 @@ _UNFINISHED_STATUS_PATTERN = compile_lazily(
     r"unmerged paths|still merging|(?:rebase|am session|revert|cherry-pick) in progress|"
     r"currently (?:rebasing|cherry-picking|reverting)|middle of an am session",
 )
-_REBASE_COMMIT_START = "[detached HEAD "
+_REBASED_COMMIT_LINE_START = "[detached HEAD "
 _REBASE_END_MESSAGE = "Successfully rebased"
 
 
@@ -74,7 +74,7 @@ def update_stopped_merge(
     if is_merging:
         is_ended = not has_failed
     elif words[0] == "commit":
-        is_ended = not has_failed and _REBASE_COMMIT_START not in run.output
+        is_ended = not has_failed and _REBASED_COMMIT_LINE_START not in run.output
     else:
         is_ended = words[0] == "status" and _shows_no_merge(run.output)
     if is_ended:

@@ -85,9 +85,9 @@ def collect_talk(facts: LineageFacts) -> tuple[TalkMessage, ...]:
 
 
 def count_omitted_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
-    """Return the number of records in the talk that are not in ``messages``.
+    """Return the number of remarks in the talk that are not in ``messages``.
 
-    The records in the talk are the user's prompts, the assistant's messages and the client's
+    The remarks in the talk are the user's prompts, the assistant's messages and the client's
     summaries.
     """
     spoken_refs = {

@@ -22,7 +22,7 @@ _INVOCATION_ERROR_PATTERN = compile_lazily(
     r"unexpected argument|permission denied|invalid option|is not installed",
     re.IGNORECASE,
 )
-"""Words in the output if a command was called incorrectly or its program is missing."""
+"""Words in the output of a command that was called incorrectly or whose program is missing."""
 
 # The maximum number of characters in the output of a command that could not run.
 MAX_INVOCATION_ERROR_CHARACTERS = 1_500
@@ -51,7 +51,7 @@ def was_worked_around(failed_command: ShellCommand, later_commands: Sequence[She
     """Check whether a later successful command achieved what a failed command was meant to achieve."""
     alternatives = _ALTERNATIVE_COMMANDS.get(failed_command.program, ())
     for command in later_commands:
-        if any(_starts_with_any(part, alternatives) for part in command.parts):
+        if any(_is_alternative_command(part, alternatives) for part in command.parts):
             return True
     if not _could_not_run(failed_command):
         return False
@@ -81,8 +81,8 @@ def _could_not_run(command: ShellCommand) -> bool:
     )
 
 
-def _starts_with_any(part: SimpleCommand, beginnings: Sequence[tuple[str, ...]]) -> bool:
-    """Check whether a simple command starts with one of ``beginnings`` and does not contain ``--abort``."""
+def _is_alternative_command(part: SimpleCommand, beginnings: Sequence[tuple[str, ...]]) -> bool:
+    """Check whether a command starts with one of ``beginnings`` and does not contain ``--abort``."""
     words = part.words
     if words[:1] == ("git",):
         words = ("git", *shell.iterate_git_arguments(words))
