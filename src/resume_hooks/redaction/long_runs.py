@@ -128,7 +128,7 @@ def _is_inside_base64(raw: bytes, start: int, end: int) -> bool:
 
 
 def has_token_keyword(raw: bytes, lower: bytes, start: int, end: int) -> bool:
-    """Check whether a long run, or the text shortly before it, contains the keyword of a token."""
+    """Check whether a long run, or the text shortly before it, contains a keyword of the rules."""
     return (
         token_rules().keyword_pattern.search(lower, _earliest_keyword_start(raw, start), end)
         is not None

@@ -5,7 +5,8 @@ statements; the talk, oldest first; the lists of files, commands, failures and c
 line names the main session. References to it are shortened to ``:<record>``.
 
 Invariant: no part exceeds its space, and no line is blank. Each line of the talk is indented, so
-that it does not look like a line of this plugin. The number of omitted parts is given.
+that it does not look like a line of this plugin. The opening says how many messages and entries are
+omitted.
 """
 
 from __future__ import annotations
