@@ -501,7 +501,7 @@ def test_no_parts_are_printed_without_a_writable_state_folder(
 ) -> None:
     """If the state folder cannot be written to, the first hook prints one shortened text."""
 
-    def fail(*_given: object, **_options: object) -> None:
+    def raise_full_disk(*_given: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, "full")
 
     folder = config_home.config / "resume-hooks" / "pending"
@@ -511,7 +511,7 @@ def test_no_parts_are_printed_without_a_writable_state_folder(
     claim.chmod(0o600)
     for key, value in config_home.environ.items():
         monkeypatch.setenv(key, value)
-    monkeypatch.setattr(state_file, "create_file", fail)
+    monkeypatch.setattr(state_file, "create_file", raise_full_disk)
     said = json.loads(start_parts.deliver_start_text(OPENING, "", NEW_ID))["hookSpecificOutput"][
         "additionalContext"
     ]

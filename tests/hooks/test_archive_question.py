@@ -66,7 +66,7 @@ def question_shown_by_module(home: ConfigHome) -> str:
     return expiring_sessions.claim_vault_announcement(event, home.where)
 
 
-def set_vault(home: ConfigHome, value: str) -> None:
+def store_vault_setting(home: ConfigHome, value: str) -> None:
     """Store the setting ``vault``, as ``config vault`` does."""
     stored_settings.store_setting("vault", value, home.where)
 
@@ -91,7 +91,7 @@ def test_no_session_is_copied_before_an_answer(client_that_can_ask: ConfigHome) 
     shutil.rmtree(gone.path.removesuffix(".jsonl"))
     assert count_copies_at_start(client_that_can_ask) == 0
     assert archived_ids(client_that_can_ask.where) == []
-    set_vault(client_that_can_ask, "on")
+    store_vault_setting(client_that_can_ask, "on")
     count_copies_at_start(client_that_can_ask)
     assert {
         each.session_id: archived_contents(each, client_that_can_ask)
@@ -117,7 +117,7 @@ def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: Config
         archived_ids(client_that_can_ask.where),
     ) == (1, [])
     assert not archive_parents(client_that_can_ask.where, 0, never_over_time_limit)
-    set_vault(client_that_can_ask, "on")
+    store_vault_setting(client_that_can_ask, "on")
     assert archive_pending_sessions(client_that_can_ask.where, never_over_time_limit) == 0
     assert archived_ids(client_that_can_ask.where) == [parent.session_id]
 
@@ -150,7 +150,7 @@ def test_answering_no_deletes_all_links(client_that_can_ask: ConfigHome) -> None
     """After the user answers no, no session is copied, and the existing links are deleted."""
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
     count_copies_at_start(client_that_can_ask)
-    set_vault(client_that_can_ask, "off")
+    store_vault_setting(client_that_can_ask, "off")
     assert count_copies_at_start(client_that_can_ask) == 0
     assert not os.path.exists(held_links.links_folder(client_that_can_ask.where))
     assert archived_ids(client_that_can_ask.where) == []
@@ -176,7 +176,7 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, reason:
     if reason == "told":
         Path(client_that_can_ask.where.state, permission.USER_INFORMED_MARKER_FILE).touch()
     elif reason == "chosen":
-        set_vault(client_that_can_ask, "7G")
+        store_vault_setting(client_that_can_ask, "7G")
     else:
         os.unlink(
             os.path.join(client_that_can_ask.where.state, permission.CLIENT_CAN_ASK_MARKER_FILE)
@@ -203,6 +203,6 @@ def test_an_answer_cancels_the_archive_notice(client_that_can_ask: ConfigHome) -
     """Once the user has answered the question, the separate notice about archiving is not shown."""
     assert permission.make_first_archive_notice(client_that_can_ask.where) == ""
     assert permission.is_archiving_notice_due(client_that_can_ask.where)
-    set_vault(client_that_can_ask, "on")
+    store_vault_setting(client_that_can_ask, "on")
     assert settings.load_settings(client_that_can_ask.where)["vault"] == ("20G", "file")
     assert not permission.is_archiving_notice_due(client_that_can_ask.where)

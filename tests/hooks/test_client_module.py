@@ -33,7 +33,7 @@ EVENT_FIELDS = {"session_id": SESSION, "screen": True}
 
 
 @pytest.fixture(autouse=True)
-def no_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
+def turn_clipboard_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turn the clipboard off for these tests."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 

@@ -26,7 +26,7 @@ CASES_BY_CODE = {case.defect_code: case for case in CASES}
 
 
 @pytest.fixture(autouse=True)
-def no_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
+def turn_clipboard_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turn the clipboard off for these tests."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 

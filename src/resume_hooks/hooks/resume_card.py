@@ -193,8 +193,8 @@ def _advise_to_continue(
 ) -> str:
     """Return a text that says how many prompts still fit, and when a handoff or a trim costs less.
 
-    ``prompts_text`` is the number of prompts that still fit. If a handoff or a trim pays off within
-    this number, the text says after how many prompts it costs less than going on.
+    ``prompts_text`` says how many prompts still fit. If a handoff or a trim pays off within this
+    number of prompts, the text says after how many prompts it costs less than going on.
     """
     remaining_prompts = comparison.prompts_left
     if remaining_prompts is None:

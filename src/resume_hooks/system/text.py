@@ -35,8 +35,8 @@ _UNSAFE_CHARACTER_PATTERN = re.compile(f"[{_CONTROL_CHARACTERS}\x0b-\r\u2028\u20
 # A word with at least this many characters may be a token, a key or an address with a password, so
 # it is not cut in the middle.
 MIN_LONG_WORD_CHARACTERS = 16
-# If ``shorten_line`` must cut a long word with which a line begins, it keeps this number of the
-# word's characters.
+# If a line begins with a long word that ``shorten_line`` must cut, this number of the word's
+# characters is kept.
 KEPT_WORD_BEGINNING_CHARACTERS = 8
 
 _VISIBLE_ASCII = "".join(map(chr, range(33, 127)))

@@ -167,7 +167,7 @@ def test_a_message_match_is_chosen_if_no_title_or_field_matches() -> None:
     assert matching_titles(choices) == []
 
 
-LIST_OPERATIONS = st.lists(
+LIST_OPERATION_STRATEGY = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.lists(st.text("ab", max_size=3), max_size=5)),
         st.tuples(st.just("filter_by_words"), st.text("ab ", max_size=3)),
@@ -179,7 +179,7 @@ LIST_OPERATIONS = st.lists(
 )
 
 
-@given(LIST_OPERATIONS)
+@given(LIST_OPERATION_STRATEGY)
 def test_the_chosen_match_is_always_on_the_page(
     steps: list[tuple[str, object]],
 ) -> None:
