@@ -181,23 +181,23 @@ LIST_OPERATION_STRATEGY = st.lists(
 
 @given(LIST_OPERATION_STRATEGY)
 def test_the_chosen_match_is_always_on_the_page(
-    steps: list[tuple[str, object]],
+    operations: list[tuple[str, object]],
 ) -> None:
     """The visible page contains the chosen match, after any order of typing, moving and loading."""
     choices = Choices()
-    for step, value in steps:
-        if step == "add":
+    for operation, value in operations:
+        if operation == "add":
             choices.add_entries(entries_with_titles(*value))  # type: ignore[misc]
-        elif step == "tell":
+        elif operation == "tell":
             choices.set_hits(turn_hits(*value))  # type: ignore[misc]
-        elif step == "page":
+        elif operation == "page":
             page = choices.visible_rows(int(str(value)))
             assert [one for one, chosen in page if chosen] == (
                 [choices.chosen_session] if choices.matches else []
             )
             assert len(page) == min(int(str(value)), len(choices.matches))
         else:
-            getattr(choices, step)(value)
+            getattr(choices, operation)(value)
         assert (choices.chosen_session is None) == (not choices.matches)
         assert choices.chosen_session is None or choices.chosen_session in choices.matches
 
