@@ -4,7 +4,7 @@
 export const ANSWERED_TRIGGERS = [">handoff", ">rollover", ">resume", ">back", ">search", ">session", ">lineage", ">recall", ">help", ">rewind", ">recover-context", ">continue", ">session-id"]
 
 export const PROMPT_HELD_MESSAGE = "another session is opening, with these words in its input box"
-export const PROMPT_IN_LIST_MESSAGE = "a list is opening, and these words belong to it"
+export const PROMPT_IN_LIST_MESSAGE = "the list that is opening has these words"
 
 export const NOT_ALONE = "a command runs only if it is alone in the input box; Enter again sends this text as it is"
 

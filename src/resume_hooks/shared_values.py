@@ -41,7 +41,7 @@ PROMPT_HELD_MESSAGE = "another session is opening, with these words in its input
 The prompt belongs to the other session, so the present session must not answer it.
 """
 
-PROMPT_IN_LIST_MESSAGE = "a list is opening, and these words belong to it"
+PROMPT_IN_LIST_MESSAGE = "the list that is opening has these words"
 """The module's answer to a prompt that the user sends while the module opens a list.
 
 The prompt belongs to the list, so the present session must not answer it.
