@@ -62,10 +62,10 @@ def audit_state_file(home: ConfigHome) -> Path:
     return home.config / "resume-hooks" / CACHE_FILE_NAME
 
 
-def test_a_secret_is_reported_by_kind_place_and_age(
+def test_a_secret_is_reported_with_its_kind_place_and_time(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """A secret is reported with kind, length, time and reference, but without its text."""
+    """A secret is reported with its kind, place, time, length and reference, but without its text."""
     (leak,) = audit_everything(config_home).leaks
     number = session_with_secret.read_bytes().count(b"\n") - 1
     assert (leak.kind, leak.place, leak.reference) == (

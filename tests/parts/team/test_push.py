@@ -348,10 +348,10 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
     }
 
 
-def test_a_locally_expired_session_is_removed_from_the_server(
+def test_a_deleted_session_is_removed_from_the_server_after_the_retention_period(
     alice: Machine, desk: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A deleted session expires on the server after the employer's retention period.
+    """A deleted session is removed from the server after the employer's retention period.
 
     The session may be pushed again. A copy that another machine pushed stays on the server.
     """

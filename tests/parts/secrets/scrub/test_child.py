@@ -85,10 +85,7 @@ def test_a_scrubbed_child_has_no_secret_and_the_parent_is_unchanged(
 def test_the_size_of_a_scrubbed_child_includes_text_after_the_last_token_count(
     config_home: ConfigHome,
 ) -> None:
-    """The size of a scrubbed child is counted like the size of a trim.
-
-    The size includes the text after the last token count.
-    """
+    """The size of a scrubbed child includes the text after the parent's last token count, as in a trim."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     sent = scan_session(session).context.tokens
