@@ -388,7 +388,7 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.M
     monkeypatch.setattr("resume_hooks.hooks.handoff.answer_request", raise_error)
     card = trigger_card(">handoff fix the tests")
     assert card.startswith("resume-hooks: Could not write /a/file: No space left on device.\n")
-    assert "Check free space" in card
+    assert "Check that the disk has free space" in card
     assert "Your text: fix the tests" in card
     assert "doctor" not in card
     assert not (config_home.config / "resume-hooks" / "log").exists()
