@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.bench import SESSION, Bench
+from benchmarks.bench import LARGE_SESSION_ID, Bench
 from benchmarks.expiry import print_starts
 from benchmarks.large import print_large_rows
 from benchmarks.search import print_search_rows
@@ -31,7 +31,7 @@ def main() -> int:
             target = 12 if size == 1_000_000 else 3
             spent = bench.median_ms(bench.prompt_run("please look at this " * (size // 20)), 41)
             print_row(
-                f"untriggered prompt of {name}",
+                f"prompt of {name} without a trigger",
                 spent,
                 f"{target} ms over sh -c true: {spent - idle:+.1f}",
             )
@@ -43,12 +43,12 @@ def main() -> int:
         print_row(">handoff, 50 MB session, checks included", spent, "250")
         print_row(
             "handoff --print of 50 MB, from the shell",
-            bench.median_ms(bench.shell_run("handoff", SESSION, "--print"), 11),
+            bench.median_ms(bench.shell_run("handoff", LARGE_SESSION_ID, "--print"), 11),
             "",
         )
         print_row(
             "resume of 50 MB, from the shell",
-            bench.median_ms(bench.shell_run("resume", SESSION), 11),
+            bench.median_ms(bench.shell_run("resume", LARGE_SESSION_ID), 11),
             "250",
         )
         print_row("handoff --help", bench.median_ms(bench.shell_run("handoff", "--help"), 21), "80")
@@ -73,12 +73,12 @@ def main() -> int:
             )
         print_row(
             "lineage by id, 2,000 files",
-            bench.median_ms(bench.shell_run("lineage", SESSION), 21),
+            bench.median_ms(bench.shell_run("lineage", LARGE_SESSION_ID), 21),
             "90",
         )
         print_row(
             "lineage by prefix, 2,000 files",
-            bench.median_ms(bench.shell_run("lineage", SESSION[:8]), 21),
+            bench.median_ms(bench.shell_run("lineage", LARGE_SESSION_ID[:8]), 21),
             "90",
         )
         print_row(
@@ -88,7 +88,7 @@ def main() -> int:
         )
         print_row(
             "lineage --json, 2,000 files",
-            bench.median_ms(bench.shell_run("lineage", SESSION, "--json"), 21),
+            bench.median_ms(bench.shell_run("lineage", LARGE_SESSION_ID, "--json"), 21),
             "",
         )
         print_row(
@@ -113,15 +113,15 @@ def print_peer_rows(bench: Bench, found: str | None) -> None:
             "peer: not measured; set BENCH_PEER to the aichat of a scratch venv with claude-code-tools"
         )
         return
-    for name, locator in (("id", SESSION), ("prefix", SESSION[:8])):
+    for name, locator in (("id", LARGE_SESSION_ID), ("prefix", LARGE_SESSION_ID[:8])):
         spent = bench.median_ms(([found, "lineage", locator], b"", bench.work), 5)
         print_row(f"peer: aichat lineage by {name}, 2,000 files", spent, "")
     print("peer: its prompt hook is not in its wheel, so it is not measured here")
 
 
-def print_row(what: str, spent: float, target: str) -> None:
+def print_row(row_name: str, spent: float, target: str) -> None:
     """Print one row of the table."""
-    print(f"{what:52} {spent:8.1f}   {target}", flush=True)
+    print(f"{row_name:52} {spent:8.1f}   {target}", flush=True)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,12 @@ from resume_hooks.system.plugin_files import assemble_plugin
 LARGE_SESSION_BYTES = 50_000_000
 FILE_COUNT = 2_000
 COMPACTION_BYTES = 1_500_000
-"""Number of bytes, about 170,000 tokens of the corpus, after which a generated session is
-compacted."""
+"""A generated session is compacted after this number of bytes, which is about 170,000 tokens of the
+corpus."""
 
-SESSION = "0d5e5510-0000-4000-8000-0000000000b1"
-LONG = "0d5e5520-0000-4000-8000-0000000000b2"
-COMPACTED = "0d5e5530-0000-4000-8000-0000000000b3"
+LARGE_SESSION_ID = "0d5e5510-0000-4000-8000-0000000000b1"
+LONG_SESSION_ID = "0d5e5520-0000-4000-8000-0000000000b2"
+COMPACTED_SESSION_ID = "0d5e5530-0000-4000-8000-0000000000b3"
 Run = tuple[list[str], bytes, Path]
 
 
@@ -67,8 +67,8 @@ class Bench:
             **({"DISPLAY": os.environ["DISPLAY"]} if "DISPLAY" in os.environ else {}),
         }
         folder = scratch / ".claude" / "projects" / project_key(str(self.work))
-        self.session = folder / f"{SESSION}.jsonl"
-        self.compacted = folder / f"{COMPACTED}.jsonl"
+        self.session = folder / f"{LARGE_SESSION_ID}.jsonl"
+        self.compacted = folder / f"{COMPACTED_SESSION_ID}.jsonl"
         run_in_process(generate_home, str(scratch / ".claude"), files, files * 100_000)
         run_in_process(generate_session, str(self.session), size, cwd=str(self.work))
         run_in_process(
@@ -80,7 +80,7 @@ class Bench:
             days=1,
         )
         os.utime(self.compacted, (1_700_000_000, 1_700_000_000))
-        self.long = folder / f"{LONG}.jsonl"
+        self.long = folder / f"{LONG_SESSION_ID}.jsonl"
         self.known = {path.name for path in (*folder.iterdir(), self.long)}
 
     def prompt_run(self, text: str) -> Run:
@@ -92,7 +92,7 @@ class Bench:
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))
         command = hooks["hooks"][name][0]["hooks"][0]["command"]
         event = {
-            "session_id": SESSION,
+            "session_id": LARGE_SESSION_ID,
             "transcript_path": str(self.session),
             "hook_event_name": name,
             **fields,

@@ -41,7 +41,7 @@ from tests.needs import corpus_folder, corpus_sessions
 
 # Two sizes count as equal if their difference is at most this fraction of the larger size.
 MAX_DIFFERENCE_FRACTION = 0.02
-PROMPT = "go on now"
+NEW_PROMPT = "go on now"
 REMINDER_TAG = "<system-reminder>"
 _REMINDERS_PATTERN = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
 THINKING_TYPES = {"thinking", "redacted_thinking"}
@@ -50,13 +50,13 @@ THINKING_TYPES = {"thinking", "redacted_thinking"}
 class SessionSizes(NamedTuple):
     """The size of a session in tokens, and its window, for each place that shows them.
 
-    ``estimated_places`` are the places that call their size an estimate, and ``character_count`` is
+    ``places_with_estimates`` are the places that call their size an estimate, and ``character_count`` is
     the length of the live conversation.
     """
 
     tokens: dict[str, int]
     window_by_place: dict[str, int | None]
-    estimated_places: frozenset[str]
+    places_with_estimates: frozenset[str]
     character_count: int
 
 
@@ -117,7 +117,9 @@ def compare_sizes(found: SessionSizes) -> int:
     """
     if are_close(min(found.tokens.values()), max(found.tokens.values())):
         return SAME
-    firm = [count for place, count in found.tokens.items() if place not in found.estimated_places]
+    firm = [
+        count for place, count in found.tokens.items() if place not in found.places_with_estimates
+    ]
     return MARKED if not firm or are_close(min(firm), max(firm)) else DIFFERENT
 
 
@@ -127,7 +129,7 @@ def are_close(one: int, other: int) -> bool:
 
 
 def measure_sizes(session: SessionFile, where: Where) -> SessionSizes | None:
-    """Return the sizes of a session in all places, or None if it has no conversation."""
+    """Return the sizes of a session in all places that show them, or None if it has no conversation."""
     try:
         pieces = PieceCollector()
         transcript = scan_transcript(session.path, observers=[pieces])
@@ -154,7 +156,7 @@ def measure_sizes(session: SessionFile, where: Where) -> SessionSizes | None:
             tokens[place] = before
             if info.is_estimate:
                 estimates.add(place)
-    return SessionSizes(tokens, windows, frozenset(estimates), count_characters(said))
+    return SessionSizes(tokens, windows, frozenset(estimates), count_message_characters(said))
 
 
 def known_window(use: ContextSize) -> int | None:
@@ -184,15 +186,17 @@ def count_sent_characters(home: ClientHome, path: Path) -> int | None:
     Return None if it sends no request.
     """
     with MockApi() as api:
-        run_print(find_client(NEWEST_VERSION), home, api, PROMPT, resume=path.stem)
+        run_print(find_client(NEWEST_VERSION), home, api, NEW_PROMPT, resume=path.stem)
         if not api.main_requests():
             return None
         messages: list[Any] = api.main_requests()[-1]["messages"]
     rows: list[Record] = [{"type": row["role"], "uuid": "x", "message": row} for row in messages]
-    return count_characters([row for row in rows if row["type"] in MESSAGE_KINDS]) - len(PROMPT)
+    return count_message_characters([row for row in rows if row["type"] in MESSAGE_KINDS]) - len(
+        NEW_PROMPT
+    )
 
 
-def count_characters(rows: Iterable[Record]) -> int:
+def count_message_characters(rows: Iterable[Record]) -> int:
     """Return the number of characters in all texts, calls and answers.
 
     The client's reminders are not counted, because each start adds new ones. Thinking is not
@@ -206,13 +210,13 @@ def _keep_talk(row: Record) -> Record:
     parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     kept = []
     for part in parts:
-        if part.get("type") not in THINKING_TYPES and not _is_reminder(part):
+        if part.get("type") not in THINKING_TYPES and not _is_reminder_block(part):
             kept.append(_without_reminders(part))
     return row | {"message": row["message"] | {"content": kept}}
 
 
-def _is_reminder(part: Record) -> bool:
-    return part.get("type") == "text" and str(part.get("text")).lstrip().startswith(REMINDER_TAG)
+def _is_reminder_block(block: Record) -> bool:
+    return block.get("type") == "text" and str(block.get("text")).lstrip().startswith(REMINDER_TAG)
 
 
 def _without_reminders(part: Record) -> Record:

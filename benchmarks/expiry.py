@@ -25,17 +25,17 @@ from tests.builders import conversation, session_id, write_session
 FILE_COUNT = 3_000
 DUE_SESSION_COUNT = 500
 ROUNDS = 11
-DAY = 86_400
+DAY_SECONDS = 86_400
 
 
-class Spent(NamedTuple):
+class ProcessTimes(NamedTuple):
     """The time of a process, and the processor time with its children, in milliseconds."""
 
     ms: float
     cpu_ms: float
 
 
-class Starts:
+class ExpiringHome:
     """A temporary home with 3,000 small sessions of one project."""
 
     def __init__(self, scratch: Path) -> None:
@@ -64,10 +64,10 @@ class Starts:
         shutil.rmtree(self.state / "vault", ignore_errors=True)
         (self.state / "pending" / f"due-{self.folder.name}.json").unlink(missing_ok=True)
         for number in range(FILE_COUNT):
-            then = time.time() - (25 if number < due else 10) * DAY
+            then = time.time() - (25 if number < due else 10) * DAY_SECONDS
             os.utime(self.folder / f"{session_id(number)}.jsonl", (then, then))
 
-    def run_start_hook(self) -> Spent:
+    def run_start_hook(self) -> ProcessTimes:
         """Run the hook that delays the start of a session until it ends."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))[
             "hooks"
@@ -83,7 +83,7 @@ class Starts:
         )
         return self.run(hooks["SessionStart"][0]["hooks"][0]["command"], body.encode())
 
-    def run(self, command: str, stdin: bytes = b"") -> Spent:
+    def run(self, command: str, stdin: bytes = b"") -> ProcessTimes:
         """Run a shell command in this home."""
         before, begun = os.times(), time.perf_counter()
         subprocess.run(
@@ -101,7 +101,7 @@ class Starts:
             - before.children_user
             - before.children_system
         )
-        return Spent(ms, cpu * 1000)
+        return ProcessTimes(ms, cpu * 1000)
 
     def count_archived_sessions(self) -> int:
         """Return the number of sessions in the vault."""
@@ -111,7 +111,7 @@ class Starts:
 
 def print_starts(scratch: Path) -> None:
     """Print the rows of the table."""
-    home = Starts(scratch)
+    home = ExpiringHome(scratch)
     print(f"\n{f'the start of a session, {FILE_COUNT:,} sessions':52} {'ms':>8} {'cpu ms':>8}")
     print_row("sh -c true", lambda: home.run("true"), rounds=41)
     home.run_start_hook()
@@ -126,8 +126,8 @@ def print_starts(scratch: Path) -> None:
 
 
 def print_row(
-    what: str,
-    run: Callable[[], Spent],
+    row_name: str,
+    run: Callable[[], ProcessTimes],
     *,
     rounds: int = ROUNDS,
     before: Callable[[], object] = lambda: None,
@@ -138,7 +138,7 @@ def print_row(
         before()
         spent.append(run())
     ms, cpu = (statistics.median(column) for column in zip(*spent[1:], strict=True))
-    print(f"{what:52} {ms:8.1f} {cpu:8.0f}", flush=True)
+    print(f"{row_name:52} {ms:8.1f} {cpu:8.0f}", flush=True)
 
 
 if __name__ == "__main__":

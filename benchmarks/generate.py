@@ -25,7 +25,7 @@ from tests.needs import corpus_sessions
 Record = dict[str, Any]
 Piece = list[Record]
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
+START_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 VERSION = "2.1.329"
 MAX_TURN_BYTES = 2_000_000
 """The maximum number of bytes of a turn. With longer turns, the size of a session would depend on
@@ -50,11 +50,12 @@ def generate_session(
     days: float = 0,
     compacted_bytes: int = 0,
 ) -> str:
-    """Write a session of about ``size_bytes`` to ``path``, and return its id.
+    """Write a session of about ``size_bytes`` to ``path``, and return the session's id.
 
-    The id is the file's name if that is an id. The session starts ``days`` days after START. Lines
-    have the client's form: compact, with parentUuid first. With ``compacted_bytes``, the session is
-    compacted each time after that number of bytes. Without it, the whole session is live.
+    If the name of the file is an id, this is the session's id. The session starts ``days`` days after
+    START_TIME. Lines have the client's form: compact, with parentUuid first. With
+    ``compacted_bytes``, the session is compacted each time after that number of bytes. Without it,
+    the whole session is live.
     """
     random_source = random.Random(seed)
     stem = Path(path).stem
@@ -63,7 +64,7 @@ def generate_session(
     written = 0
     with open(path, "wb") as stream:
         for record in _generate_records(
-            random_source, place, START + timedelta(days=days), compacted_bytes
+            random_source, place, START_TIME + timedelta(days=days), compacted_bytes
         ):
             line = orjson.dumps(record) + b"\n"
             stream.write(line)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.bench import LARGE_SESSION_BYTES, SESSION, Bench, Run, run_in_process
+from benchmarks.bench import LARGE_SESSION_BYTES, LARGE_SESSION_ID, Bench, Run, run_in_process
 from benchmarks.generate import generate_home, generate_session
 from resume_hooks.paths import project_key
 
@@ -29,7 +29,7 @@ SAMPLE_INTERVAL_SECONDS = 0.01
 """The number of seconds between two measurements of the memory of a running process."""
 
 
-class Spent(NamedTuple):
+class ProcessCost(NamedTuple):
     """The time and the output of a whole process. ``cpu_ms`` includes the processor time of its children."""
 
     ms: float
@@ -47,7 +47,9 @@ class Library:
         self.bench = bench
         self.config = folder / ".claude"
         self.env = {**bench.env, "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(self.config)}
-        self.big = self.config / "projects" / project_key(str(bench.work)) / f"{SESSION}.jsonl"
+        self.big = (
+            self.config / "projects" / project_key(str(bench.work)) / f"{LARGE_SESSION_ID}.jsonl"
+        )
         run_in_process(generate_home, str(self.config), FILE_COUNT, REQUESTED_BYTES)
 
     @property
@@ -66,7 +68,7 @@ class Library:
         for path in sorted((self.config / "projects").rglob("*.jsonl"))[number:]:
             path.unlink()
 
-    def run(self, run: Run, *, may_fail: bool = False) -> Spent:
+    def run(self, run: Run, *, may_fail: bool = False) -> ProcessCost:
         """Run a command in this home."""
         command, stdin, cwd = run
         before, begun = os.times(), time.perf_counter()
@@ -80,16 +82,16 @@ class Library:
             - before.children_user
             - before.children_system
         )
-        return Spent(ms, cpu * 1000, done.stdout)
+        return ProcessCost(ms, cpu * 1000, done.stdout)
 
-    def median(
+    def measure_medians(
         self,
         run: Run,
         rounds: int = ROUNDS,
         before: Callable[[], object] = lambda: None,
         *,
         may_fail: bool = False,
-    ) -> Spent:
+    ) -> ProcessCost:
         """Return the medians of a few runs. ``before`` is called before each run."""
         spent = []
         for _ in range(rounds):
@@ -99,7 +101,7 @@ class Library:
             statistics.median(column)
             for column in zip(*((one.ms, one.cpu_ms) for one in spent), strict=True)
         )
-        return Spent(ms, cpu_ms, spent[-1].output)
+        return ProcessCost(ms, cpu_ms, spent[-1].output)
 
     def measure_peak_megabytes(self, run: Run) -> float:
         """Return the peak memory of a process and its children in megabytes.
@@ -133,10 +135,10 @@ def folder_size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def print_row(what: str, spent: Spent, target: str) -> None:
+def print_row(row_name: str, spent: ProcessCost, target: str) -> None:
     """Print one row of the table."""
     cpu = f"{spent.cpu_ms:8.0f}" if spent.cpu_ms else f"{'':8}"
-    print(f"{what:52} {spent.ms:8.1f} {cpu}   {target}", flush=True)
+    print(f"{row_name:52} {spent.ms:8.1f} {cpu}   {target}", flush=True)
 
 
 def print_note(text: str) -> None:

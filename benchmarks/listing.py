@@ -6,11 +6,11 @@ from benchmarks.library import FILE_COUNT, Library, format_machine_load, print_n
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import all_sessions
 
-PROJECT = "/home/user/project-3"
-"""One of the twelve folders of the home's sessions."""
+PROJECT_FOLDER = "/home/user/project-3"
+"""The folder of one of the home's twelve projects."""
 
 TITLED_SESSION_NUMBER = 1_503
-"""The number of the session to find. It is in PROJECT, and is neither one of the newest nor one of
+"""The number of the session to find. It is in PROJECT_FOLDER, and is neither one of the newest nor one of
 the oldest sessions."""
 
 ROUNDS = 5
@@ -23,10 +23,10 @@ def print_listings(library: Library, peer: str | None) -> None:
     )
     session_id = _find_titled_session_id(library)
     for what, arguments in (
-        ("sessions of a project", ["sessions", "--project", PROJECT]),
+        ("sessions of a project", ["sessions", "--project", PROJECT_FOLDER]),
         (
             "sessions of a project, --json --limit 0",
-            ["sessions", "--project", PROJECT, "--limit", "0", "--json"],
+            ["sessions", "--project", PROJECT_FOLDER, "--limit", "0", "--json"],
         ),
         ("sessions --all", ["sessions", "--all"]),
         (
@@ -40,7 +40,7 @@ def print_listings(library: Library, peer: str | None) -> None:
         ("info of a session that does not exist", ["info", "Session zqxjkv"]),
     ):
         run = library.bench.shell_run(*arguments)
-        print_row(what, library.median(run, ROUNDS, may_fail="does not exist" in what), "")
+        print_row(what, library.measure_medians(run, ROUNDS, may_fail="does not exist" in what), "")
     megabytes = library.measure_peak_megabytes(library.bench.shell_run("sessions", "--all"))
     print_note(f"memory of sessions --all {megabytes:,.0f} MB")
     if peer is None:
@@ -57,7 +57,9 @@ def print_listings(library: Library, peer: str | None) -> None:
             library.bench.work,
         )
         print_row(
-            f"peer: aichat resolve {what}", library.median(run, 1, may_fail=True), "one round"
+            f"peer: aichat resolve {what}",
+            library.measure_medians(run, 1, may_fail=True),
+            "one round",
         )
 
 

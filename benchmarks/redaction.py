@@ -109,14 +109,16 @@ def print_shares(files: dict[Path, list[bytes]]) -> None:
     for name, count in missed_secrets.most_common():
         print(f"  missed {count}  {name}")
     flagged = {
-        path: kinds for path, lines in files.items() if (kinds := Counter(_find_kinds(lines)))
+        path: kinds
+        for path, lines in files.items()
+        if (kinds := Counter(_find_secret_kinds(lines)))
     }
     print(f"clean files flagged              {len(flagged):4} of {len(files):4}")
     for path, kinds in flagged.items():
         print(f"  {path.name}: {dict(kinds)}")
 
 
-def _find_kinds(lines: list[bytes]) -> Iterator[str]:
+def _find_secret_kinds(lines: list[bytes]) -> Iterator[str]:
     return (secret.kind for line in lines for secret in find_secrets_in_line(line))
 
 
@@ -154,7 +156,7 @@ WAYS: dict[str, Callable[[str], object]] = {
 
 
 def print_hostile_times(size: int = 60_000) -> None:
-    """Print how many seconds a MB of each hostile text takes, the slowest text last.
+    """Print the scanning time of each hostile text in seconds per MB, the slowest text last.
 
     Each text is scanned in each of the WAYS.
     """

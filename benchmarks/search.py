@@ -17,12 +17,12 @@ from pathlib import Path
 
 import orjson
 
-from benchmarks.bench import SESSION, Bench, Run
+from benchmarks.bench import LARGE_SESSION_ID, Bench, Run
 from benchmarks.library import (
     FILE_COUNT,
     ROUNDS,
     Library,
-    Spent,
+    ProcessCost,
     folder_size,
     format_machine_load,
     print_note,
@@ -87,7 +87,7 @@ def print_search_rows(bench: Bench, peer: str | None) -> None:
     print_listings(library, peer)
     library.add_large_session()
     library.run(bench.shell_run("doctor", "--index", "update"))
-    print_searches(library)
+    print_search_times(library)
     if peer is not None:
         print_peer(library, peer)
     library.keep_first_sessions(REDUCED_QUERY_COUNT)
@@ -97,7 +97,10 @@ def print_search_rows(bench: Bench, peer: str | None) -> None:
 
 
 def print_first_search(library: Library) -> None:
-    """Time the first search in a home, which indexes the newest sessions for a limited time."""
+    """Print the time of the first search in a home.
+
+    This search indexes the newest sessions for a limited time.
+    """
     bench, where, size = library.bench, Where(library.env), library.size
     for what, run, patience in (
         (
@@ -111,7 +114,7 @@ def print_first_search(library: Library) -> None:
             "1.5 s",
         ),
     ):
-        spent = library.median(run, before=lambda: delete_index(where))
+        spent = library.measure_medians(run, before=lambda: delete_index(where))
         with contextlib.closing(open_index_read_only(index_file_path(where))) as db:
             (read,) = db.execute("SELECT total(end) FROM files").fetchone()
         delete_index(where)
@@ -125,7 +128,7 @@ def print_build(library: Library) -> None:
     """Time the building of the whole home's index."""
     bench, size = library.bench, library.size
     run = bench.shell_run("doctor", "--index", "rebuild", "--json")
-    spent = library.median(run)
+    spent = library.measure_medians(run)
     peak = format_peak_memory(library, run)
     index = index_status(Where(library.env)).index_bytes
     what = f"cold index, {FILE_COUNT:,} files, {size / 1e6:,.0f} MB"
@@ -144,23 +147,23 @@ def format_peak_memory(library: Library, run: Run) -> str:
 def print_overhead(library: Library, files: int) -> None:
     """Print how long a search takes to find out that no file has changed."""
 
-    def once() -> None:
+    def open_index_once() -> None:
         with opened_index(Where(library.env)):
             pass
 
     target = "40" if files == REDUCED_QUERY_COUNT else ""
     print_row(
         f"warm check, {files:,} files, in process",
-        Spent(statistics.median(time_rounds(once, 21)), 0, b""),
+        ProcessCost(statistics.median(time_rounds(open_index_once, 21)), 0, b""),
         target,
     )
 
 
-def print_searches(library: Library) -> None:
+def print_search_times(library: Library) -> None:
     """Print rows for searches and for an outline.
 
-    The searches are run in this process, from the shell, through the hook, and after a line was
-    appended to a session.
+    Searches are measured in this process, from the shell, through the hook, and after a session has
+    grown by a line.
     """
     bench = library.bench
     inside = [
@@ -189,22 +192,22 @@ def print_searches(library: Library) -> None:
     ]
     print_spread(f"search from the shell, {len(QUERIES)} queries", outside, "130")
     print_note(format_peak_memory(library, bench.shell_run("search", "--all", "git status")))
-    found = library.median(bench.prompt_run(">search --all git status"), 7)
+    found = library.measure_medians(bench.prompt_run(">search --all git status"), 7)
     print_row(">search --all git status, through the hook", found, "")
     print_row(
         ">search git status, this project",
-        library.median(bench.prompt_run(">search git status"), 7),
+        library.measure_medians(bench.prompt_run(">search git status"), 7),
         "",
     )
     numbers = count()
     appended = bench.shell_run("search", "--all", "zebrafish")
-    spent = library.median(appended, 7, lambda: append_prompt(library.big, next(numbers)))
+    spent = library.measure_medians(appended, 7, lambda: append_prompt(library.big, next(numbers)))
     if b"where did the zebrafish go" not in spent.output:
         raise RuntimeError("The search does not find the appended prompt")
     print_row("search after one more line in 50 MB, from the shell", spent, "130")
     print_row(
         "outline of 50 MB, from the shell",
-        library.median(bench.shell_run("outline", SESSION), 5),
+        library.measure_medians(bench.shell_run("outline", LARGE_SESSION_ID), 5),
         "",
     )
     print_note(format_machine_load())
@@ -234,16 +237,16 @@ def print_peer(library: Library, peer: str) -> None:
         str(nowhere),
     ]
     run = (build, b"", bench.work)
-    spent = library.median(run, 1)
+    spent = library.measure_medians(run, 1)
     index = folder_size(kept)
     print_row(
         f"peer: build-index, {FILE_COUNT + 1:,} files, {size / 1e6:,.0f} MB",
         spent,
         f"{size / 1e3 / spent.ms:,.0f} MB/s",
     )
-    print_row("peer: build-index, nothing changed", library.median(run), "")
+    print_row("peer: build-index, nothing changed", library.measure_medians(run), "")
     numbers = count(1_000)
-    grown = library.median(run, ROUNDS, lambda: append_prompt(library.big, next(numbers)))
+    grown = library.measure_medians(run, ROUNDS, lambda: append_prompt(library.big, next(numbers)))
     print_row("peer: build-index, one more line in 50 MB", grown, "")
     shutil.rmtree(kept)
     peak = library.measure_peak_megabytes(run)
@@ -266,10 +269,10 @@ def time_rounds(action: Callable[[], object], rounds: int) -> list[float]:
     return times[1:]
 
 
-def print_spread(what: str, times: Sequence[float], target: str) -> None:
+def print_spread(row_name: str, times: Sequence[float], target: str) -> None:
     """Print a row with the median and a row with the 95th percentile."""
     for name, ms in (
         ("p50", statistics.median(times)),
         ("p95", statistics.quantiles(times, n=20)[-1]),
     ):
-        print_row(f"{what}, {name}", Spent(ms, 0, b""), target)
+        print_row(f"{row_name}, {name}", ProcessCost(ms, 0, b""), target)

@@ -43,15 +43,15 @@ FILE_PATTERN = re.compile(
 )
 NAME_PATTERN = re.compile(r"`([A-Za-z]\w*(?:[a-z][A-Z]|_|\.)\w+)(?:\(\))?`")
 NUMBER_PATTERN = re.compile(r"(?<![\w.,/#:-])\d{2,}(?:[.,]\d+)*(?![\w./-])")
-PATTERN_BY_KIND = {"file": FILE_PATTERN, "name": NAME_PATTERN}
+PATTERN_BY_VALUE_KIND = {"file": FILE_PATTERN, "name": NAME_PATTERN}
 
 
 class Session(NamedTuple):
     """A session of the corpus with its last summary.
 
     ``earlier_text`` contains the records before the summary. ``texts_by_reference`` are the same
-    records as pairs of a reference and a text. ``values_by_kind`` can be used in lies about other
-    sessions.
+    records as pairs of a reference and a text. ``values_by_kind`` are names and numbers from the
+    records. False sentences about other sessions are made with them.
     """
 
     project: str
@@ -122,7 +122,7 @@ def make_lies(
     for near in (False, True):
         pool = [other for other in others if (other.project == one.project) is near]
         where = "of the same project" if near else "of another project"
-        for kind, pattern in PATTERN_BY_KIND.items():
+        for kind, pattern in PATTERN_BY_VALUE_KIND.items():
             known = [thing for other in pool for thing in other.values_by_kind[kind]]
             for sentence in one.summary_sentences if known else ():
                 if places := list(pattern.finditer(sentence)):

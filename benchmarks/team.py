@@ -77,7 +77,7 @@ def _is_session(path: Path) -> bool:
     return False
 
 
-def _measure_team(server: Server, backlog: list[Path], times: int, scratch: Path) -> None:
+def _measure_team(server: Server, backlog: list[Path], copy_count: int, scratch: Path) -> None:
     database = server.create_database()
     server.write_service_file(database, scratch / "services.conf")
     os.environ["PGSERVICEFILE"] = str(scratch / "services.conf")
@@ -94,14 +94,15 @@ def _measure_team(server: Server, backlog: list[Path], times: int, scratch: Path
             words += _words_of_prompts(path)
         took, used = time.perf_counter() - begun, time.process_time() - used
         print_row("backlog, MB raw", raw / 1e6)
-        print_row("backlog, MB raw/s, one process", raw / 1e6 / took)
-        print_row("backlog, MB raw/s of that process's processor time", raw / 1e6 / used)
+        print_row("backlog, MB raw per second, one process", raw / 1e6 / took)
+        print_row("backlog, MB raw per second of processor time", raw / 1e6 / used)
         print_row(
             "bytes on the server, % of raw",
             100 * _measure_tables(root, "team.chunk", "team.part", "team.session") / raw,
         )
         print_row(
-            "the same with words and their index, %", 100 * _measure_tables(root, "team.%") / raw
+            "bytes on the server, with words and their index, % of raw",
+            100 * _measure_tables(root, "team.%") / raw,
         )
         _measure_appends("turn appended alone, ms", 1, team, scratch, where)
         _measure_appends(
@@ -117,8 +118,8 @@ def _measure_team(server: Server, backlog: list[Path], times: int, scratch: Path
             print_percentiles(f"search of {count} words, ms, texts read", spans)
             _print_lookup_times(db.connection, asked)
         _measure_naive_way(root, backlog, words, rng)
-        if times > 1:
-            _copy_records(root, times)
+        if copy_count > 1:
+            _copy_records(root, copy_count)
             print_row("words and their index, GB", _measure_tables(root, "team.passage%") / 1e9)
             for count in (1, 2, 3):
                 _print_lookup_times(
@@ -136,8 +137,8 @@ def _print_lookup_times(db: Connection, asked: list[list[str]]) -> None:
     print_percentiles(f"search of {len(asked[0])} words, ms, on the server", spans)
 
 
-def _copy_records(root: Connection, times: int) -> None:
-    """Copy all words on the server, so that they are there ``times`` times.
+def _copy_records(root: Connection, copy_count: int) -> None:
+    """Copy all words on the server, so that each is there ``copy_count`` times.
 
     Each copy belongs to other sessions, and the copies are spread over two years. Texts are not
     copied, because no search for words reads them.
@@ -146,7 +147,7 @@ def _copy_records(root: Connection, times: int) -> None:
     sessions, parts = root.execute(
         "select max(s.id), max(p.id) from team.session s, team.part p"
     ).fetchone() or (0, 0)
-    for number in range(1, times):
+    for number in range(1, copy_count):
         root.execute(
             "insert into team.session(id, session_id, machine, generation, owner, scope, live, pushed)"
             " overriding system value select id + %s, left(session_id, 40) || %s, machine, generation, owner, scope,"
@@ -161,7 +162,7 @@ def _copy_records(root: Connection, times: int) -> None:
         root.execute(
             "insert into team.passage select part + %s, record, scope,"
             " now() - %s * interval '1 day' - random() * interval '30 days', tsv from team.passage where part <= %s",
-            (number * parts, (number - 1) * DAYS_OF_COPIES // times, parts),
+            (number * parts, (number - 1) * DAYS_OF_COPIES // copy_count, parts),
         )
     root.execute("create index passage_words on team.passage using gin(tsv) with (fastupdate=off)")
     root.execute("analyze")
@@ -190,15 +191,15 @@ def _words_of_prompts(path: Path) -> list[str]:
     ]
 
 
-def _measure_appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -> None:
+def _measure_appends(name: str, writer_count: int, team: Team, scratch: Path, where: Where) -> None:
     spans: list[float] = []
 
-    def write(number: int) -> None:
+    def append_turns(writer_number: int) -> None:
         path = scratch / f"{uuid.uuid4()}.jsonl"
         with connect_to_team(team.service) as db:
             for turn in range(TURN_COUNT):
                 said = [
-                    user(f"ask {turn} {number}", uuid=str(uuid.uuid4())),
+                    user(f"ask {turn} {writer_number}", uuid=str(uuid.uuid4())),
                     assistant("word " * 3_000, uuid="a"),
                 ]
                 with path.open("ab") as stream:
@@ -206,7 +207,10 @@ def _measure_appends(name: str, writers: int, team: Team, scratch: Path, where: 
                 session = SessionFile(path.stem, str(path), 0.0, path.stat().st_size)
                 spans.append(_time_call(functools.partial(push_session, session, team, db, where)))
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    threads = [
+        threading.Thread(target=append_turns, args=(writer_number,))
+        for writer_number in range(writer_count)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -263,8 +267,8 @@ def _measure_naive_way(
     print_percentiles("naive: search of 2 words under a policy, ms", spans)
 
 
-def _run_query(db: Connection, query: LiteralString, asked: Sequence[str]) -> object:
-    return db.execute(query, asked).fetchall()
+def _run_query(db: Connection, query: LiteralString, parameters: Sequence[str]) -> object:
+    return db.execute(query, parameters).fetchall()
 
 
 def _measure_tables(root: Connection, *names: str) -> int:
@@ -289,9 +293,9 @@ def print_percentiles(name: str, spans: list[float]) -> None:
     print_row(f"{name}, p95", ordered[len(ordered) * 95 // 100])
 
 
-def print_row(name: str, value: float) -> None:
+def print_row(row_name: str, value: float) -> None:
     """Print a measurement."""
-    print(f"{name:56} {value:10.1f}", flush=True)
+    print(f"{row_name:56} {value:10.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ LONG_LINE_BYTES = 60_000_000
 ROUNDS = 5
 
 
-class Spent(NamedTuple):
+class MeasuredRun(NamedTuple):
     """Medians of runs of a process: its time and its peak memory. ``printed`` is its last output."""
 
     ms: float
@@ -96,8 +96,8 @@ def read_peer_savings(printed: bytes) -> str:
 
 def measure_run(
     bench: Bench, run: Run, clean: Callable[[], None] = lambda: None, rounds: int = ROUNDS
-) -> Spent:
-    """Return the medians of a few runs. A run before these does not count."""
+) -> MeasuredRun:
+    """Return the medians of ``rounds`` runs. One more run, before these, is not measured."""
     times, memory, printed = [], [], b""
     for _ in range(rounds + 1):
         command, stdin, cwd = run
@@ -120,11 +120,14 @@ def measure_run(
         times.append((time.perf_counter() - begun) * 1000)
         memory.append(usage.ru_maxrss / 1000)
         clean()
-    return Spent(statistics.median(times[1:]), statistics.median(memory[1:]), printed)
+    return MeasuredRun(statistics.median(times[1:]), statistics.median(memory[1:]), printed)
 
 
 def restore_file(bench: Bench, session: Path, kept: Path) -> None:
-    """Restore the session's file with an old time, and remove the children and backups of a round."""
+    """Restore the session's file from the copy ``kept``, with an old modification time.
+
+    The children and backups that a measured run made are deleted.
+    """
     shutil.copyfile(kept, session)
     os.utime(session, (1_700_000_000, 1_700_000_000))
     bench.remove_children()
@@ -152,6 +155,6 @@ def write_long_line_session(path: Path) -> None:
     )
 
 
-def print_row(what: str, spent: Spent, saved: str) -> None:
+def print_row(row_name: str, spent: MeasuredRun, saved: str) -> None:
     """Print one row of the table."""
-    print(f"{what:52} {spent.ms:8.0f} {spent.megabytes:8.0f}   {saved}", flush=True)
+    print(f"{row_name:52} {spent.ms:8.0f} {spent.megabytes:8.0f}   {saved}", flush=True)

@@ -26,14 +26,14 @@ from resume_hooks.sessions.archived.manifest import ArchivedFile
 from resume_hooks.sessions.archived.unpack import CHUNK_BYTES
 
 ROUNDS = 3
-SAMPLED_FILES = 60
-"""The number of the largest files of the folder with which the codecs are compared."""
+SAMPLED_FILE_COUNT = 60
+"""The codecs are compared with this number of files, the largest ones of the folder."""
 
-SIZES = (100_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 20_000_000)
-"""The sizes in bytes of the transcripts that are linked, copied and packed. A start has 50 ms for
-that."""
+TRANSCRIPT_SIZES = (100_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 20_000_000)
+"""The sizes in bytes of the transcripts that are linked, copied and packed. At the start of a
+session, one transcript may take 50 ms."""
 
-DAY = 24 * 60 * 60
+DAY_SECONDS = 24 * 60 * 60
 CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
     "xz -1": (lambda raw: lzma.compress(raw, preset=1), lzma.decompress),
     f"xz -{XZ_PRESET}, ours": (lambda raw: lzma.compress(raw, preset=XZ_PRESET), lzma.decompress),
@@ -52,9 +52,13 @@ def print_vault_rows(bench: Bench) -> None:
     set_age(library.config, 1)
     shell = library.bench.shell_run
     print_row("archive --all, none kept", library.run(shell("archive", "--all")), "")
-    print_row("archive --all, all kept", library.median(shell("archive", "--all"), ROUNDS), "")
     print_row(
-        "archive --list --json", library.median(shell("archive", "--list", "--json"), ROUNDS), ""
+        "archive --all, all kept", library.measure_medians(shell("archive", "--all"), ROUNDS), ""
+    )
+    print_row(
+        "archive --list --json",
+        library.measure_medians(shell("archive", "--list", "--json"), ROUNDS),
+        "",
     )
     print_note(
         f"memory of archive --all {library.measure_peak_megabytes(shell('archive', '--all')):,.0f} MB"
@@ -75,7 +79,9 @@ def print_vault_rows(bench: Bench) -> None:
 
 def print_codecs(folder: Path) -> None:
     """Print the compression and the speed of each codec for the largest transcripts."""
-    files = sorted(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)[-SAMPLED_FILES:]
+    files = sorted(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)[
+        -SAMPLED_FILE_COUNT:
+    ]
     contents = [path.read_bytes() for path in files]
     total = sum(map(len, contents))
     print(
@@ -107,7 +113,7 @@ def print_ways(folder: Path) -> None:
     )
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
         source = Path(scratch) / "source"
-        for size in SIZES:
+        for size in TRANSCRIPT_SIZES:
             source.write_bytes(whole[:size])
             linked, copied, packed = (
                 median_ms(way, source, Path(scratch)) for way in (link, copy, pack)
@@ -158,7 +164,7 @@ def median_ms(way: Callable[[Path, Path], None], source: Path, folder: Path) -> 
 
 def set_age(config: Path, days: int, every: int = 1) -> None:
     """Set the time of each ``every``-th transcript to ``days`` days ago, so that it is not open."""
-    moment = time.time() - days * DAY
+    moment = time.time() - days * DAY_SECONDS
     for path in sorted((config / "projects").rglob("*.jsonl"))[::every]:
         os.utime(path, (moment, moment))
 

@@ -60,7 +60,7 @@ def main() -> int:
             ">resume": large.prompt_run(">resume"),
         }
         print_medians(large, runs, HANDOFF_ROUNDS)
-        print_searches(bench, Path(scratch) / "library")
+        print_search_percentiles(bench, Path(scratch) / "library")
     return 0
 
 
@@ -75,7 +75,7 @@ def print_medians(bench: Bench, runs: Mapping[str, Run], rounds: int) -> None:
         print(f"{name:28} {statistics.median(times[UNCOUNTED_ROUNDS:]):8.1f} ms", flush=True)
 
 
-def print_searches(bench: Bench, folder: Path) -> None:
+def print_search_percentiles(bench: Bench, folder: Path) -> None:
     """Print the median and the 95th percentile of searches from a shell, in a home of 450 MB."""
     config = folder / ".claude"
     env = {**bench.env, "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(config)}

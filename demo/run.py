@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SESSION = "0d5e5510-0000-4000-8000-00000000cafe"
+SESSION_ID = "0d5e5510-0000-4000-8000-00000000cafe"
 
 
 def main() -> int:
@@ -22,7 +22,7 @@ def main() -> int:
         environ = demo_environment(Path(scratch))
         folder = Path(environ["CLAUDE_CONFIG_DIR"], "projects", project_folder_name(work))
         folder.mkdir(parents=True)
-        write_sample_session(folder / f"{SESSION}.jsonl", work)
+        write_sample_session(folder / f"{SESSION_ID}.jsonl", work)
         print_heading("An ordinary prompt passes, and the hook prints nothing")
         print(repr(send_prompt("please fix the failing test", work, environ)))
         print_heading("You type /full, or >resume in clients before 2.1.287")
@@ -74,7 +74,7 @@ def send_prompt(text: str, work: Path, environ: dict[str, str]) -> str:
     Return the text that the hook shows, or ``""`` if the prompt passes.
     """
     event = {
-        "session_id": SESSION,
+        "session_id": SESSION_ID,
         "cwd": str(work),
         "hook_event_name": "UserPromptSubmit",
         "prompt": text,
@@ -103,7 +103,7 @@ def run_engine(arguments: list[str], work: Path, environ: dict[str, str]) -> str
 def newest_session(folder: Path) -> Path:
     """Return the file of the session that was written last, other than the sample session."""
     return max(
-        (path for path in folder.glob("*.jsonl") if path.stem != SESSION),
+        (path for path in folder.glob("*.jsonl") if path.stem != SESSION_ID),
         key=lambda path: path.stat().st_mtime,
     )
 

@@ -24,10 +24,10 @@ TRIGGERS_BY_PICTURE = {
     "trim": "trim",
 }
 VERBS_BY_PICTURE = {
-    "search": ["search", *pictured.QUESTION],
-    "lineage": ["lineage", pictured.SESSION[:8]],
+    "search": ["search", *pictured.SEARCH_ARGUMENTS],
+    "lineage": ["lineage", pictured.SESSION_ID[:8]],
 }
-SCREEN_WORDS = {
+SCREEN_TEXTS_BY_PICTURE = {
     "pasted": [
         "Handed off from",
         f"Next step: {pictured.NEXT_STEP}",
@@ -39,7 +39,7 @@ SCREEN_WORDS = {
         "Handed off from",
         f"Next step: {pictured.NEXT_STEP}",
         "1. Open the trimmed copy",
-        pictured.ANSWER,
+        pictured.ANSWER_TEXT,
     ],
     "chooser": [
         "Resume a session",
@@ -91,11 +91,15 @@ def test_pictures_and_pages_agree() -> None:
     """Each picture is used on a page; each picture on a page exists and has an alternative text."""
     named = pictures_of_pages()
     assert sorted(named) == sorted(path.stem for path in PICTURE_FOLDER.glob("*.svg"))
-    assert sorted({*TRIGGERS_BY_PICTURE, *VERBS_BY_PICTURE, *SCREEN_WORDS}) == sorted(named)
+    assert sorted({*TRIGGERS_BY_PICTURE, *VERBS_BY_PICTURE, *SCREEN_TEXTS_BY_PICTURE}) == sorted(
+        named
+    )
     assert all(len(words) > 15 for words in named.values())
 
 
-@pytest.mark.parametrize("name", sorted({*TRIGGERS_BY_PICTURE, *VERBS_BY_PICTURE, *SCREEN_WORDS}))
+@pytest.mark.parametrize(
+    "name", sorted({*TRIGGERS_BY_PICTURE, *VERBS_BY_PICTURE, *SCREEN_TEXTS_BY_PICTURE})
+)
 def test_a_picture_has_only_text_and_shapes(name: str) -> None:
     """A picture contains only text and shapes: no scripts, links or other images."""
     source = (PICTURE_FOLDER / f"{name}.svg").read_text("utf-8")
@@ -123,7 +127,7 @@ def test_a_card_matches_its_picture(uploader_home: ConfigHome, name: str) -> Non
     """
     trigger = recognise_trigger(f"/resume-hooks:{TRIGGERS_BY_PICTURE[name]}")
     assert trigger is not None
-    said = card_of_trigger(trigger, {"session_id": pictured.SESSION, "prompt": ""})
+    said = card_of_trigger(trigger, {"session_id": pictured.SESSION_ID, "prompt": ""})
     shown = remove_variable_parts(text_of_picture(name))
     for line in said.split("\n"):
         # The position at which a path is cut depends on the path's length.
@@ -148,10 +152,10 @@ def test_a_verb_matches_its_picture(
         ), line
 
 
-@pytest.mark.parametrize("name", SCREEN_WORDS)
+@pytest.mark.parametrize("name", SCREEN_TEXTS_BY_PICTURE)
 def test_the_picture_of_a_screen_has_its_words(name: str) -> None:
-    """The picture of a screen contains the words expected on a client's or a chooser's screen."""
-    for words in SCREEN_WORDS[name]:
+    """The picture of a screen contains the texts that are expected on it."""
+    for words in SCREEN_TEXTS_BY_PICTURE[name]:
         assert remove_variable_parts(words) in remove_variable_parts(text_of_picture(name))
 
 

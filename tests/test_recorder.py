@@ -1,6 +1,7 @@
 """Tests of the recorder in ``tools``.
 
-For the same code it records the same bytes, and it groups differences.
+The recorder writes equal records for equal code. The comparison of two records groups their
+differences by kind.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tests.needs import REPO
 from tools.recorder.compare import compare, describe_text_difference
 from tools.recorder.sessions import (
     CLAUDE,
-    DAMAGES,
+    DAMAGE_FUNCTIONS,
     Session,
     choose_sessions_of_all_sizes,
     make_damaged_copies,
@@ -46,12 +47,12 @@ def test_damaged_copies_are_reproducible() -> None:
         session_with_number(number, session_bytes(turns_with_large_files(turn_count=3 + number)))
         for number in range(3)
     ]
-    first = make_damaged_copies(parents, 2 * len(DAMAGES))
-    assert first == make_damaged_copies(parents, 2 * len(DAMAGES))
-    assert {mutant.name.split("/")[0].split("-", 2)[2] for mutant in first} == set(DAMAGES)
+    first = make_damaged_copies(parents, 2 * len(DAMAGE_FUNCTIONS))
+    assert first == make_damaged_copies(parents, 2 * len(DAMAGE_FUNCTIONS))
+    assert {mutant.name.split("/")[0].split("-", 2)[2] for mutant in first} == set(DAMAGE_FUNCTIONS)
     assert (
         sum(mutant.content in {parent.content for parent in parents} for mutant in first)
-        < len(DAMAGES) / 2
+        < len(DAMAGE_FUNCTIONS) / 2
     )
 
 

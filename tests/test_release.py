@@ -91,9 +91,9 @@ def test_the_plugin_and_the_edition_are_small(release_folder: Path, kind: str) -
 
 
 def test_the_edition_has_no_hooks_on_prompts_or_commands(release_folder: Path) -> None:
-    """The edition has the same hooks as the plugin, except those for prompts and commands.
+    """The edition has all hooks of the plugin, except those on prompts and on commands.
 
-    The edition's manifests agree with each other.
+    The edition is for Anthropic's plugin directory. Its manifests have the same description.
     """
     ours, whole = (
         json.loads((release_folder / kind / "hooks" / "hooks.json").read_text())

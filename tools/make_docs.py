@@ -193,7 +193,7 @@ def _format_code(text: str, path: Path) -> str:
     return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
 
 
-OPTION_QUESTIONS: dict[str, Question[Any]] = {
+QUESTION_BY_OPTION_VERB: dict[str, Question[Any]] = {
     "delete": questions.delete_sessions_with_part_option,
     "handoff": questions.check_handoff_option,
     "lineage": questions.find_lineage_with_part_option,
@@ -204,7 +204,7 @@ OPTION_QUESTIONS: dict[str, Question[Any]] = {
 """For each verb to which parts can add options, the question that the function of an option
 answers."""
 
-AGENT_QUESTIONS: dict[str, Question[Any]] = {
+QUESTION_BY_AGENT_FIELD: dict[str, Question[Any]] = {
     "strategy_entry_point": questions.agent_strategy,
     "writer_entry_point": questions.foreign_agent_writer,
     "defect_finder_entry_point": questions.agent_defects,
@@ -269,13 +269,13 @@ def questions_of_part(part: Part) -> Iterator[tuple[Question[Any], str]]:
     for answer in part.answers:
         yield answer.question, answer.function
     for option in part.options:
-        yield OPTION_QUESTIONS[option.verb], option.function
+        yield QUESTION_BY_OPTION_VERB[option.verb], option.function
     for check in part.checks:
         yield questions.run_doctor_check, check.function
     for trigger in part.triggers:
         yield questions.answer_trigger, f"{trigger.module}:answer_request"
     for agent in part.agents:
-        for field, question in AGENT_QUESTIONS.items():
+        for field, question in QUESTION_BY_AGENT_FIELD.items():
             if function := getattr(agent, field):
                 yield question, function
 
@@ -422,7 +422,7 @@ def parts_table() -> str:
     for name in parts.PART_NAMES:
         part = importlib.import_module(f"{parts.__name__}.{name}").PART
         contribution = [
-            f"{field}: {', '.join(dict.fromkeys(map(_name_contribution, each)))}"
+            f"{field}: {', '.join(dict.fromkeys(map(_format_contribution_name, each)))}"
             for field, each in zip(part._fields, part, strict=True)
             if each
         ]
@@ -437,7 +437,7 @@ def parts_table() -> str:
     return _format_table(["part", "what it is", "brings"], rows)
 
 
-def _name_contribution(contribution: tuple[Any, ...]) -> str:
+def _format_contribution_name(contribution: tuple[Any, ...]) -> str:
     """Return the short name of a part's contribution.
 
     An option has the name of its verb and its own name. An answer has the name of its question.

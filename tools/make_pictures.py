@@ -24,14 +24,14 @@ from tests.screens import Screen
 from tools import pictured
 from tools.svg import Cell, draw_animation, draw_picture
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+PICTURES_FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 COLUMN_COUNT = 100
-PROJECT = "uploader"
+PROJECT_NAME = "uploader"
 PATH = os.pathsep.join([os.environ["PATH"], os.path.dirname(sys.executable)])
 """A PATH that contains ``resume-hooks``. Otherwise the pictures would show the path of the
 launcher."""
 
-NO_CLIPBOARD_VARIABLES = {"RESUME_HOOKS_CLIPBOARD": "none"}
+CLIPBOARD_OFF_ENVIRON = {"RESUME_HOOKS_CLIPBOARD": "none"}
 XCLIP_SCRIPT = '#!/bin/sh\ncase "$*" in *-o*) cat "$0.kept" ;; *) cat > "$0.kept" ;; esac\n'
 """A script that replaces the clipboard, so that cards look as they do on a desktop."""
 
@@ -88,48 +88,50 @@ class PictureHome:
         pictured.write_sessions(home.project_folder, str(home.cwd))
 
     @contextmanager
-    def run_client(self, rows: int, *, modules: bool = False) -> Iterator[Tui]:
+    def run_client(self, row_count: int, *, with_modules: bool = False) -> Iterator[Tui]:
         """Start the client in the session that is nearly full.
 
-        If ``modules`` is false, the client does not load the plugin's module, and shows the
+        If ``with_modules`` is false, the client does not load the plugin's module, and shows the
         plugin's answers as cards.
         """
         plugin = build_plugin(self.folder / "plugin")
-        if not modules:
+        if not with_modules:
             remove_module(plugin)
         with (
             MockApi() as api,
             Tui(
-                find_client(NEWEST_VERSION), self.home, api, columns=COLUMN_COUNT, rows=rows
+                find_client(NEWEST_VERSION), self.home, api, columns=COLUMN_COUNT, rows=row_count
             ) as tui,
         ):
             tui.start(
                 plugin_dir=plugin,
                 extra_env=ENGINE_ENV | self._install_clipboard(),
-                resume=pictured.SESSION,
+                resume=pictured.SESSION_ID,
             )
             yield tui
 
-    def wait_for_screen(self, tui: Tui, wait: str) -> Rows:
-        """Return the client's screen after ``wait`` has appeared on it and it has stopped changing."""
-        tui.wait_for(wait)
+    def wait_for_screen(self, tui: Tui, awaited_pattern: str) -> Rows:
+        """Return the client's screen once ``awaited_pattern`` matches it and it no longer changes."""
+        tui.wait_for(awaited_pattern)
         tui.wait_until_idle()
         return read_rows(tui._child_and_emulator()[1], str(self.home.root))  # noqa: SLF001 - the harness shows text alone
 
-    def screen_after_prompts(self, *prompts: str, rows: int = 60, wait: str) -> Rows:
-        """Type the prompts, and return the client's screen when ``wait`` appears on it."""
-        with self.run_client(rows) as tui:
+    def screen_after_prompts(
+        self, *prompts: str, row_count: int = 60, awaited_pattern: str
+    ) -> Rows:
+        """Submit the prompts to the client, and return its screen when ``awaited_pattern`` matches it."""
+        with self.run_client(row_count) as tui:
             for prompt in prompts:
                 tui.submit(prompt if prompt != "/resume" else self.find_pasted_line())
                 tui.wait_until_idle()
-            return self.wait_for_screen(tui, wait)
+            return self.wait_for_screen(tui, awaited_pattern)
 
     def find_pasted_line(self) -> str:
         """Return the line that a handoff copied to the clipboard."""
         return f"/resume {self._wait_for_child().stem}"
 
     def _wait_for_child(self) -> Path:
-        parent = self.home.project_folder / f"{pictured.SESSION}.jsonl"
+        parent = self.home.project_folder / f"{pictured.SESSION_ID}.jsonl"
         return wait_for_child(self.home, parent)
 
     def _install_clipboard(self) -> dict[str, str]:
@@ -144,29 +146,35 @@ class PictureHome:
         }
 
     def screen_after_verb(
-        self, *words: str, rows: int = 44, wait: str, key: str = "", then: str = ""
+        self,
+        *words: str,
+        row_count: int = 44,
+        awaited_pattern: str,
+        key_to_press: str = "",
+        pattern_after_key: str = "",
     ) -> Rows:
-        """Run a verb, and return the screen when ``wait`` appears on it, below a row with the typed words.
+        """Run a verb, and return its screen when ``awaited_pattern`` matches the screen.
 
-        If ``key`` is given, press this key, and return the screen when ``then`` appears on it.
+        With ``key_to_press``, then press this key, and return the screen when ``pattern_after_key``
+        matches it. The first row that is returned is the command line, after a ``$``.
         """
         environ = {
             "HOME": str(self.home.root),
             "CLAUDE_CONFIG_DIR": str(self.home.config),
             "PATH": PATH,
-            **NO_CLIPBOARD_VARIABLES,
+            **CLIPBOARD_OFF_ENVIRON,
         }
         wide = (
-            COLUMN_COUNT if key else COLUMN_COUNT + 20
+            COLUMN_COUNT if key_to_press else COLUMN_COUNT + 20
         )  # If the home is shown as ~, paths are shorter.
         notes = Path(tempfile.mkdtemp(dir=self.home.tmp))
         with Screen(
-            words, folder=self.home.cwd, environ=environ, notes=notes, columns=wide, rows=rows
+            words, folder=self.home.cwd, environ=environ, notes=notes, columns=wide, rows=row_count
         ) as screen:
-            screen.wait_for(wait)
-            if key:
-                screen.key(key)
-                screen.wait_for(then)
+            screen.wait_for(awaited_pattern)
+            if key_to_press:
+                screen.key(key_to_press)
+                screen.wait_for(pattern_after_key)
             else:
                 screen.wait_for_end()
             shown = read_rows(screen._emulator, str(self.home.root))  # noqa: SLF001 - as above
@@ -186,10 +194,10 @@ NEVER_MATCHING_PATTERN = r"(?!)"
 CLIENT_LOGO_PATTERN = "▐▛"
 
 
-def make_card_picture(words: str, wait: str) -> Callable[[PictureHome], Rows]:
-    """Return a function that returns the screen with the card of a trigger. ``words`` is the typed prompt."""
+def make_card_picture(prompt: str, awaited_pattern: str) -> Callable[[PictureHome], Rows]:
+    """Return a function that draws the card that answers a prompt. ``prompt`` is without ``/resume-hooks:``."""
     return lambda home: cut_rows(
-        home.screen_after_prompts(f"/resume-hooks:{words}", wait=wait),
+        home.screen_after_prompts(f"/resume-hooks:{prompt}", awaited_pattern=awaited_pattern),
         CARD_HEADING_PATTERN,
         INPUT_BOX_PATTERN,
     )
@@ -198,7 +206,7 @@ def make_card_picture(words: str, wait: str) -> Callable[[PictureHome], Rows]:
 def draw_pasted_session(home: PictureHome) -> Rows:
     """Return the screen of the new session after the line with /resume was pasted."""
     rows = home.screen_after_prompts(
-        f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", wait="(?i)next step"
+        f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", awaited_pattern="(?i)next step"
     )
     return cut_rows(rows, CLIENT_LOGO_PATTERN, INPUT_BOX_PATTERN)
 
@@ -208,7 +216,7 @@ def draw_continuation(home: PictureHome) -> list[Rows]:
 
     They show the question of a trim, a typed handoff, the new session, and the next turn in it.
     """
-    with home.run_client(SCREEN_ROW_COUNT, modules=True) as tui:
+    with home.run_client(SCREEN_ROW_COUNT, with_modules=True) as tui:
         # After a space no menu is open. A menu would use Enter to choose its first row.
         tui.type("/trim ")
         tui.key("Enter")
@@ -221,19 +229,19 @@ def draw_continuation(home: PictureHome) -> list[Rows]:
         frames.append(home.wait_for_screen(tui, pictured.NEXT_STEP))
         tui.key("Enter")
         frames.append(home.wait_for_screen(tui, "(?i)next step: "))
-        tui.api.script = [pictured.ANSWER]
+        tui.api.script = [pictured.ANSWER_TEXT]
         tui.key("Enter")
-        return [*frames, home.wait_for_screen(tui, pictured.ANSWER[:20])]
+        return [*frames, home.wait_for_screen(tui, pictured.ANSWER_TEXT[:20])]
 
 
 def draw_chooser(home: PictureHome) -> Rows:
     """Return the list of sessions with the preview of the marked session."""
     rows = home.screen_after_verb(
         "resume",
-        rows=22,
-        wait="Add --since.*\n(.*\n)*.*turn",
-        key="Down",
-        then=r"newest first\n(.*\n)*1 · ",
+        row_count=22,
+        awaited_pattern="Add --since.*\n(.*\n)*.*turn",
+        key_to_press="Down",
+        pattern_after_key=r"newest first\n(.*\n)*1 · ",
     )
     return cut_rows(rows, r"^\$ ", NEVER_MATCHING_PATTERN)
 
@@ -247,7 +255,9 @@ PICTURES: dict[str, tuple[str, Callable[[PictureHome], Rows]]] = {
     "search": (
         "resume-hooks search",
         lambda home: cut_rows(
-            home.screen_after_verb("search", *pictured.QUESTION, wait=r"read: (?s:.*)read: "),
+            home.screen_after_verb(
+                "search", *pictured.SEARCH_ARGUMENTS, awaited_pattern=r"read: (?s:.*)read: "
+            ),
             r"^\$ ",
             NEVER_MATCHING_PATTERN,
         ),
@@ -255,7 +265,7 @@ PICTURES: dict[str, tuple[str, Callable[[PictureHome], Rows]]] = {
     "lineage": (
         "resume-hooks lineage",
         lambda home: cut_rows(
-            home.screen_after_verb("lineage", pictured.SESSION[:8], wait=r"2\."),
+            home.screen_after_verb("lineage", pictured.SESSION_ID[:8], awaited_pattern=r"2\."),
             r"^\$ ",
             NEVER_MATCHING_PATTERN,
         ),
@@ -273,7 +283,7 @@ ANIMATED_PICTURES = {"going-on": ("A full session goes on", draw_continuation)}
 def open_picture_home() -> Iterator[PictureHome]:
     """Yield a new home with the pictures' sessions, in a temporary folder."""
     root = Path(tempfile.mkdtemp(prefix="p"))
-    home = ClientHome(root / "ann", PROJECT)
+    home = ClientHome(root / "ann", PROJECT_NAME)
     try:
         yield PictureHome(home, root)
     finally:
@@ -290,7 +300,7 @@ def main(names: Sequence[str]) -> int:
     if unknown := set(names) - set(known):
         sys.stderr.write(f"No such picture: {', '.join(unknown)}. There are: {', '.join(known)}\n")
         return 2
-    FOLDER.mkdir(exist_ok=True)
+    PICTURES_FOLDER.mkdir(exist_ok=True)
     for name in names or known:
         with open_picture_home() as here:
             if name in ANIMATED_PICTURES:
@@ -299,7 +309,7 @@ def main(names: Sequence[str]) -> int:
             else:
                 title, make = PICTURES[name]
                 source = draw_picture(make(here), title)
-        (FOLDER / f"{name}.svg").write_text(source, encoding="utf-8")
+        (PICTURES_FOLDER / f"{name}.svg").write_text(source, encoding="utf-8")
     return 0
 
 

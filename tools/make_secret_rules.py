@@ -111,7 +111,10 @@ def make_token_rule(rule: dict[str, Any], regex: str, keywords: list[str]) -> di
 
 
 def make_assignment_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any]:
-    """Return a rule for an assignment: an expression for the vendor's name, and the shape of the value."""
+    """Return a rule for secrets that are assigned to a name of a vendor.
+
+    ``words`` is the expression for the vendor's name, and ``value`` the expression for the secret.
+    """
     plain = re.sub(r"\(\?-i:([^)]*)\)", lambda found: simplify_name_pattern(found[1]), words)
     return {
         "kind": rule["id"],

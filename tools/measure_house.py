@@ -107,7 +107,10 @@ def count_duplicate_pairs(folder: Path) -> int:
 
 
 def list_line_runs(path: Path) -> Iterator[tuple[str, ...]]:
-    """Yield the successive lines of a file that are compared with other files, ``MIN_EQUAL_LINES`` lines at a time."""
+    """Yield each run of ``MIN_EQUAL_LINES`` successive lines of a file, to compare it with other files.
+
+    Import lines, comments and lines of only brackets are left out.
+    """
     text = path.read_text(encoding="utf-8")
     imported = {
         number
@@ -132,10 +135,10 @@ UNCOUNTED_NODE_TYPES = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop,
 """Types of syntax nodes that are not counted: operators, and nodes that stand for no code."""
 
 
-def measure_density(folder: Path) -> dict[str, str]:
-    """Return numbers about how much a line of code contains.
+def measure_code_density(folder: Path) -> dict[str, str]:
+    """Return how many syntax nodes, conditional expressions and comprehensions lines of code contain.
 
-    Docstrings, comments and blank lines are not counted.
+    Docstrings, comments and blank lines are not counted as lines of code.
     """
     total: Counter[str] = Counter()
     for path in sorted(folder.rglob("*.py")):
@@ -195,7 +198,7 @@ def check_contracts(folder: Path) -> str:
     )
 
 
-def measure_parts(source: Path, modules: dict[str, ast.Module]) -> dict[str, str]:
+def measure_core_and_parts(source: Path, modules: dict[str, ast.Module]) -> dict[str, str]:
     """Return the number of lines of the core and of each part, and the numbers of unwanted imports.
 
     Unwanted are imports from the core to a part, and from a part to another part.
@@ -239,8 +242,8 @@ def measure_checkout(folder: Path) -> dict[str, str]:
         ),
         "packages": str(sum(1 for path in source.iterdir() if (path / "__init__.py").exists())),
         "lines of src": f"{count_python_lines(source):,}",
-        **measure_parts(source, modules),
-        **measure_density(source),
+        **measure_core_and_parts(source, modules),
+        **measure_code_density(source),
         "lines of tests": f"{count_python_lines(folder / 'tests'):,}",
         "lines of benchmarks": f"{count_python_lines(folder / 'benchmarks'):,}",
         "longest import chain": str(measure_longest_chain(modules)),

@@ -10,13 +10,13 @@ from typing import Any
 
 from tests.builders import assistant, custom_title, tool_result, tool_use, user, write_session
 
-SESSION = "5e12a303-4c1d-4f0a-9b57-1f0e6a2c9d10"
-ROOT_SESSION = "c0ffee00-3b2a-4d19-8e77-2a90b4c6d811"
-TITLE = "Flaky upload test"
+SESSION_ID = "5e12a303-4c1d-4f0a-9b57-1f0e6a2c9d10"
+ROOT_SESSION_ID = "c0ffee00-3b2a-4d19-8e77-2a90b4c6d811"
+SESSION_TITLE = "Flaky upload test"
 NEXT_STEP = "write the regression test"
-ANSWER = "I read tests/test_upload.py first: it has the rule about the lock from docs/pool.md."
-QUESTION = ("rule", "--or", "suite", "--role", "user")
-AFTERNOON_AGE = timedelta(hours=3)
+ANSWER_TEXT = "I read tests/test_upload.py first: it has the rule about the lock from docs/pool.md."
+SEARCH_ARGUMENTS = ("rule", "--or", "suite", "--role", "user")
+SESSION_AGE = timedelta(hours=3)
 """The age of the session in the pictures. At this age the API's cache has expired."""
 
 OTHER_SESSIONS = (
@@ -46,26 +46,29 @@ that the turn adds, in thousands."""
 
 def write_sessions(folder: Path, cwd: str) -> None:
     """Write the sessions of the pictures into the project folder ``folder``."""
-    begun = datetime.now(UTC) - AFTERNOON_AGE - timedelta(hours=2)
-    before = {"session_id": ROOT_SESSION, "cwd": cwd, "gitBranch": "fix/upload-retry"}
+    begun = datetime.now(UTC) - SESSION_AGE - timedelta(hours=2)
+    before = {"session_id": ROOT_SESSION_ID, "cwd": cwd, "gitBranch": "fix/upload-retry"}
     first = _build_conversation(begun - timedelta(days=1), before, _TURNS[:2])
     write_session(
         folder,
-        ROOT_SESSION,
-        [*first, custom_title(TITLE, ROOT_SESSION)],
+        ROOT_SESSION_ID,
+        [*first, custom_title(SESSION_TITLE, ROOT_SESSION_ID)],
         mtime=time.time() - 100_000,
     )
-    link = {"parent_session_id": ROOT_SESSION, "parent_file": str(folder / f"{ROOT_SESSION}.jsonl")}
+    link = {
+        "parent_session_id": ROOT_SESSION_ID,
+        "parent_file": str(folder / f"{ROOT_SESSION_ID}.jsonl"),
+    }
     link |= {
         "continuation_type": "handoff",
-        "continued_at": _format_time(begun - timedelta(minutes=1)),
+        "continued_at": _format_timestamp(begun - timedelta(minutes=1)),
     }
-    own = {"session_id": SESSION, "cwd": cwd, "gitBranch": "fix/upload-retry"}
+    own = {"session_id": SESSION_ID, "cwd": cwd, "gitBranch": "fix/upload-retry"}
     records = [{"continue_metadata": link}, *_build_conversation(begun, own, _TURNS)]
     write_session(
         folder,
-        SESSION,
-        [*records, custom_title(f"handoff 1 · {TITLE}", SESSION)],
+        SESSION_ID,
+        [*records, custom_title(f"handoff 1 · {SESSION_TITLE}", SESSION_ID)],
         mtime=time.time() - 10_000,
     )
     for head, title, days, tokens in OTHER_SESSIONS:
@@ -81,7 +84,7 @@ def write_sessions(folder: Path, cwd: str) -> None:
         )
 
 
-def _format_time(moment: datetime) -> str:
+def _format_timestamp(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -103,10 +106,10 @@ def _build_conversation(
     for turn, (prompt, path, thousands) in enumerate(turns):
         file = os.path.join(str(own["cwd"]), path)
         name = f"{str(own['session_id'])[:8]}-{turn}"
-        add(user(prompt, uuid=f"{name}-p", parent=parent, ts=_format_time(at), **own))
+        add(user(prompt, uuid=f"{name}-p", parent=parent, ts=_format_timestamp(at), **own))
         for part, (tool, given, size) in enumerate(_build_calls(file, thousands)):
             used += thousands * 250
-            call, more = f"{name}-c{part}", {**own, "ts": _format_time(at)}
+            call, more = f"{name}-c{part}", {**own, "ts": _format_timestamp(at)}
             add(
                 tool_use(
                     call,
@@ -124,7 +127,7 @@ def _build_conversation(
                     _build_output(path, size),
                     uuid=f"{call}-r",
                     parent=parent,
-                    **{**own, "ts": _format_time(at)},
+                    **{**own, "ts": _format_timestamp(at)},
                 )
             )
         used += thousands * 250
@@ -133,7 +136,7 @@ def _build_conversation(
                 _make_answer(path),
                 uuid=f"{name}-z",
                 parent=parent,
-                ts=_format_time(at),
+                ts=_format_timestamp(at),
                 tokens=used,
                 **own,
             )

@@ -43,7 +43,7 @@ EDITION_DESCRIPTION = (
 
 
 def assemble_edition(target: Path) -> None:
-    """Assemble the edition for the directory in the folder ``target``. Raise WriteFailed."""
+    """Assemble the edition for Anthropic's plugin directory in the folder ``target``. Raise WriteFailed."""
     assemble_plugin(str(target))
     # The commands in these folders need the hook on prompts, which the edition does not have.
     for folder in ("commands", ".codex-plugin"):

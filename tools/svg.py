@@ -12,7 +12,7 @@ WIDTH, HEIGHT, MARGIN, BAR = 8.4, 18, 16, 34
 """The width and the height of a cell, the margin around the cells, and the height of the title bar,
 in pixels."""
 
-MIN_COLUMNS = 80
+MIN_COLUMN_COUNT = 80
 """The minimum number of columns of a picture."""
 
 FONT = "ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
@@ -78,7 +78,9 @@ def _draw_window(
     The picture also contains the words of the screens as a description, for people who can't see
     it.
     """
-    columns = max([MIN_COLUMNS, *(len(_extract_row_text(row)) for rows in frames for row in rows)])
+    columns = max(
+        [MIN_COLUMN_COUNT, *(len(_extract_row_text(row)) for rows in frames for row in rows)]
+    )
     width, height = (
         round(columns * WIDTH + 2 * MARGIN),
         BAR + max(map(len, frames)) * HEIGHT + MARGIN,
@@ -139,15 +141,17 @@ def _draw_row(row: Sequence[Cell], number: int) -> str:
     return "".join([*backgrounds, *letters])
 
 
-def _draw_words(text: str, place: int, top: int, fore: str, *, is_bold: bool) -> list[str]:
-    """Return the SVG of the words in ``text``.
+def _draw_words(
+    text: str, column: int, top_pixels: int, colour: str, *, is_bold: bool
+) -> list[str]:
+    """Return the SVG of the words in a row of cells. ``column`` is the number of the first cell.
 
-    Each word is at the position of its cells and has their width, in any font.
+    Each word is drawn as wide as its cells in every font.
     """
     weight = ' font-weight="700"' if is_bold else ""
     return [
-        f'<text x="{MARGIN + (place + word.start()) * WIDTH:.1f}" y="{top + 13}" '
-        f'textLength="{len(word[0]) * WIDTH:.1f}" lengthAdjust="spacingAndGlyphs" fill="{fore}"{weight}>'
+        f'<text x="{MARGIN + (column + word.start()) * WIDTH:.1f}" y="{top_pixels + 13}" '
+        f'textLength="{len(word[0]) * WIDTH:.1f}" lengthAdjust="spacingAndGlyphs" fill="{colour}"{weight}>'
         f"{escape(word[0])}</text>"
         for word in re.finditer(r"\S+", text)
     ]

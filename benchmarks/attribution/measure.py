@@ -22,7 +22,7 @@ from benchmarks.attribution.replay import (
     Rebuilt,
     Sessions,
     read_commands,
-    read_steps,
+    read_edits_by_file,
     rebuild_file,
     split_lines,
 )
@@ -55,14 +55,16 @@ shell command of the named session contains the line and the file's name.
 """
 
 _WORKTREE_PATTERN = re.compile(r"^\.worktrees/[^/]+/")
-Control = tuple[
+PlantedChange = tuple[
     str, str, list[str], list[int]
     # The kind of change, the file's path, its lines, and the positions of the lines that no session
     # wrote.
 ]
 
 
-def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iterator[Control]:
+def plant_changes(
+    file: Rebuilt, foreign_lines: list[str], rng: random.Random
+) -> Iterator[PlantedChange]:
     """Yield changed versions of a file, with changes that no session made."""
     lines = file.lines
     bumped = [re.sub(r"\d+(?=\D*$)", lambda found: str(int(found[0]) + 1), line) for line in lines]
@@ -81,7 +83,7 @@ def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iter
         for place in range(12)
     ]
     added = {
-        "merge of others' lines": foreign[: rng.randrange(10, 40)],
+        "merge of others' lines": foreign_lines[: rng.randrange(10, 40)],
         "people's lines, most of them trivial": person_lines,
         "a session's lines, copied by a person": lines[start : start + 12],
         "removed by a session, restored by a person": [
@@ -91,7 +93,7 @@ def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iter
         ][:12],
     }
     for kind, new in added.items():
-        # It is unknown which of these lines is the copy.
+        # If a copied line is beside its original, nobody knows which of them is the copy.
         if "copied" not in kind or not start - 1 <= at <= start + 13:
             yield (
                 kind,
@@ -113,15 +115,20 @@ class AnswerCounter:
         self.commands: list[tuple[str, str]] = []
         self._folder = scratch / "work"
 
-    def ask(
-        self, kind: str, file: Rebuilt, tail: str, lines: list[str], truth: Mapping[int, Sessions]
+    def ask_for_writers(
+        self,
+        kind: str,
+        file: Rebuilt,
+        relative_path: str,
+        lines: list[str],
+        writers_by_index: Mapping[int, Sessions],
     ) -> None:
         """Ask for the writers of some lines of a file, and compare the answers with the real writers.
 
-        ``truth`` maps the positions of the lines to the sessions that wrote them.
+        ``writers_by_index`` maps the positions of the lines to the sessions that wrote them.
         """
         root = self._folder / str(zlib.crc32(file.root.encode()))
-        path = root / tail
+        path = root / relative_path
         for folder in (path.parent, root / ".git"):
             folder.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join([*lines, ""]), encoding="utf-8", newline="")
@@ -133,7 +140,7 @@ class AnswerCounter:
         sources = Sources(self._index, entered.file_ids, self._where)
         edits = list(EditFinder(self._index, scope, entered, sources).find_edits(asked))
         counts = self.counts[zlib.crc32(file.first_session.encode()) % 2, kind]
-        for place, authors in truth.items():
+        for place, authors in writers_by_index.items():
             found = find_writing_edit(lines, place + 1, edits).record
             named = (
                 {sources.session_id_of_record(copy) for copy in sources.find_copies(found)}
@@ -142,31 +149,34 @@ class AnswerCounter:
             )
             told = _judge_answer(named, authors)
             if told == "wrong" and kind in REAL_LINE_KINDS:
-                told = self._judge_without_replay(named, path, tail, lines[place])
+                told = self._judge_without_replay(named, path, relative_path, lines[place])
             counts[told] += 1
-            counts[
-                f"naive {_judge_answer(file.last_sessions if tail == file.relative_path else NO_SESSIONS, authors)}"
-            ] += 1
+            naive_sessions = (
+                file.last_sessions if relative_path == file.relative_path else NO_SESSIONS
+            )
+            counts[f"naive {_judge_answer(naive_sessions, authors)}"] += 1
             if told == "wrong":
                 self.wrong.append(
-                    f"{kind}: {tail}: {lines[place]!r}: {sorted(named)}, not {sorted(authors)}"
+                    f"{kind}: {relative_path}: {lines[place]!r}: {sorted(named)}, not {sorted(authors)}"
                 )
 
-    def _judge_without_replay(self, named: set[str], path: Path, tail: str, line: str) -> str:
-        if named & self.added[_WORKTREE_PATTERN.sub("", tail), line]:
+    def _judge_without_replay(
+        self, named_sessions: set[str], path: Path, relative_path: str, line: str
+    ) -> str:
+        if named_sessions & self.added[_WORKTREE_PATTERN.sub("", relative_path), line]:
             return "elsewhere"
         file_commands = (
             command
             for session, command in self.commands
-            if session in named and path.name in command
+            if session in named_sessions and path.name in command
         )
         return (
             "command" if any(line in split_lines(command) for command in file_commands) else "wrong"
         )
 
 
-def _judge_answer(named: set[str] | Sessions, authors: Sessions) -> str:
-    return "silent" if not named else "right" if named & authors else "wrong"
+def _judge_answer(named_sessions: set[str] | Sessions, writers: Sessions) -> str:
+    return "silent" if not named_sessions else "right" if named_sessions & writers else "wrong"
 
 
 def _copy_corpus(where: Where) -> dict[Path, str]:
@@ -191,7 +201,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="resume-hooks-attribution-") as scratch:
         where = Where({"HOME": scratch, "CLAUDE_CONFIG_DIR": f"{scratch}/.claude"})
         transcripts = _copy_corpus(where)
-        steps = read_steps(transcripts)
+        steps = read_edits_by_file(transcripts)
         files = [
             file for place, each in sorted(steps.items()) if (file := rebuild_file(place, each))
         ]
@@ -202,8 +212,8 @@ def main() -> int:
             measured = AnswerCounter(index, Path(scratch), where)
             measured.commands += read_commands(transcripts)
             rows = [
-                (tail, line, step.sessions)
-                for (_, tail), each in steps.items()
+                (relative_path, line, step.sessions)
+                for (_, relative_path), each in steps.items()
                 for step in each
                 for line in step.find_added_lines()
             ]
@@ -212,20 +222,22 @@ def main() -> int:
                 for file in files
                 for line, wrote in file.writers_by_line.items()
             ]
-            for tail, line, sessions in rows:
-                measured.added[_WORKTREE_PATTERN.sub("", tail), line] |= sessions
+            for relative_path, line, sessions in rows:
+                measured.added[_WORKTREE_PATTERN.sub("", relative_path), line] |= sessions
             for file in files:
                 for kind, wanted in zip(REAL_LINE_KINDS, (True, False), strict=True):
-                    truth = {
+                    writers_by_index = {
                         place: who for place, who in enumerate(file.authors) if bool(who) == wanted
                     }
-                    measured.ask(kind, file, file.relative_path, file.lines, truth)
+                    measured.ask_for_writers(
+                        kind, file, file.relative_path, file.lines, writers_by_index
+                    )
                 alike = [
                     each
                     for each in files
                     if Path(each.relative_path).suffix == Path(file.relative_path).suffix
                 ]
-                foreign = rng.choice(
+                foreign_lines = rng.choice(
                     [
                         each.lines
                         for each in alike
@@ -233,8 +245,10 @@ def main() -> int:
                     ]
                     or [[]]
                 )
-                for kind, tail, lines, places in plant_changes(file, foreign, rng):
-                    measured.ask(kind, file, tail, lines, dict.fromkeys(places, NO_SESSIONS))
+                for kind, relative_path, lines, places in plant_changes(file, foreign_lines, rng):
+                    measured.ask_for_writers(
+                        kind, file, relative_path, lines, dict.fromkeys(places, NO_SESSIONS)
+                    )
     print(f"{'':6}{'':38}{''.join(f'{name:>13}' for name in ANSWER_COLUMNS)}")
     for (half, kind), counts in sorted(measured.counts.items()):
         print(

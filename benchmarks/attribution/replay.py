@@ -17,7 +17,7 @@ Sessions = frozenset[str]
 NO_SESSIONS: Sessions = frozenset()
 
 
-class Step(NamedTuple):
+class RecordedEdit(NamedTuple):
     """An edit of a file. ``sessions`` are the sessions that contain its record.
 
     ``old_text`` is the text that the edit replaced, or None if the edit wrote the whole file. ``content_before``
@@ -57,8 +57,10 @@ class Rebuilt(NamedTuple):
     last_sessions: Sessions
 
 
-def read_steps(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step]]:
-    """Return the edits of each file. The key is the root folder and the path below it."""
+def read_edits_by_file(
+    transcripts: Mapping[Path, str],
+) -> dict[tuple[str, str], list[RecordedEdit]]:
+    """Return the edits of each file. Each key is the root folder of a project and a path below it."""
     sessions_by_uuid: dict[str, set[str]] = defaultdict(set)
     found: dict[str, dict[str, Any]] = {}
     roots: set[str] = set()
@@ -74,7 +76,7 @@ def read_steps(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[St
             ):
                 sessions_by_uuid[row["uuid"]].add(session)
                 found[row["uuid"]] = row
-    files: dict[tuple[str, str], list[Step]] = defaultdict(list)
+    files: dict[tuple[str, str], list[RecordedEdit]] = defaultdict(list)
     for uuid, row in found.items():
         details = row["toolUseResult"]
         path = details["filePath"]
@@ -82,7 +84,7 @@ def read_steps(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[St
         before = "" if details.get("type") == "create" else details.get("originalFile")
         new = details["newString"] if "newString" in details else details["content"]
         times = -1 if details.get("replaceAll") else 1
-        step = Step(
+        step = RecordedEdit(
             row["timestamp"],
             frozenset(sessions_by_uuid[uuid]),
             before,
@@ -109,7 +111,7 @@ def read_commands(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
                     yield session, str(block["input"].get("command", ""))
 
 
-def rebuild_file(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
+def rebuild_file(place: tuple[str, str], steps: list[RecordedEdit]) -> Rebuilt | None:
     """Return a file with the writers of its lines, or None if an edit cannot be replayed."""
     text, authors, ever = "", list[Sessions](), defaultdict[str, set[str]](set)
     steps = sorted(steps, key=lambda step: step.time)
@@ -123,7 +125,9 @@ def rebuild_file(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
             else step.new_text
         )
         for target, author in ((before, NO_SESSIONS), (after, step.sessions)):
-            authors = _carry_authors(split_lines(text), split_lines(target), authors, author)
+            authors = _find_writers_of_new_lines(
+                split_lines(text), split_lines(target), authors, author
+            )
             text = target
             for line, written in zip(split_lines(text), authors, strict=True):
                 ever[line] |= written
@@ -140,18 +144,24 @@ def split_lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
-def _carry_authors(
-    old: list[str], new: list[str], authors: list[Sessions], author: Sessions
+def _find_writers_of_new_lines(
+    old_lines: list[str],
+    new_lines: list[str],
+    old_writers: list[Sessions],
+    added_line_writers: Sessions,
 ) -> list[Sessions]:
-    """Return the writers of the new lines. A line that was there before keeps its writers.
+    """Return the writers of each of the new lines.
 
-    The writers of all other lines are ``author``.
+    A line that the edit kept has its writers from ``old_writers``. The writers of added lines are
+    ``added_line_writers``.
     """
     found: list[Sessions] = []
     for kind, begin, end, first, last in SequenceMatcher(
-        None, old, new, autojunk=False
+        None, old_lines, new_lines, autojunk=False
     ).get_opcodes():
-        found += authors[begin:end] if kind == "equal" else [author] * (last - first)
+        found += (
+            old_writers[begin:end] if kind == "equal" else [added_line_writers] * (last - first)
+        )
     return found
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.going_on.measure import format_tables, list_missed_items, measure_own_sessions
-from benchmarks.going_on.truth import HALVES, SEALED_HALVES, SEEN_HALVES
+from benchmarks.going_on.truth import LABEL_SETS, SEALED_LABEL_SETS, SEEN_LABEL_SETS
 from resume_hooks.paths import Where
 
 
@@ -18,12 +18,12 @@ def main(arguments: list[str]) -> None:
         )
         print("\n".join(measure_own_sessions(known[: int(arguments[1]) if arguments[1:] else 20])))
         return
-    halves = [word for word in arguments if word != "--missed"]
-    if not {*halves} <= {*HALVES}:
+    label_sets = [word for word in arguments if word != "--missed"]
+    if not {*label_sets} <= {*LABEL_SETS}:
         sys.exit(
-            f"Usage: python -m benchmarks.going_on [{' '.join(HALVES)}] [--missed] | --own [COUNT]"
+            f"Usage: python -m benchmarks.going_on [{' '.join(LABEL_SETS)}] [--missed] | --own [COUNT]"
         )
-    for group in [halves] if halves else [SEEN_HALVES, SEALED_HALVES]:
+    for group in [label_sets] if label_sets else [SEEN_LABEL_SETS, SEALED_LABEL_SETS]:
         for line in (
             *format_tables(*group),
             "",

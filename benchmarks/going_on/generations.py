@@ -7,9 +7,9 @@ session is handed off five times, and each child gets ``MORE`` tokens of talk (d
 facts are first stated in a child, and some get new values in a child.
 
 A fact is kept if a sentence of the opening has its subject and its current value. An old value
-counts as unmarked if a sentence has it with the subject, and no mark below that message says that
-it is superseded. The baseline pastes the end of its own last opening and of the later talk, at the
-same size.
+counts as unmarked if a sentence states it with the subject, and no mark below the sentence's
+message says that it is superseded. The baseline's opening is as long as ours: it is the end of the
+baseline's previous opening and of the talk after it.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Talk:
         self._dice = random_source
 
     def turns(self, generation: int, size: int) -> list[Turn]:
-        """Return turns of about ``size`` characters in all, with the statements of a generation."""
+        """Return turns of about ``size`` characters in all. They contain the statements of a generation."""
         told = [
             one for fact in self._facts for one in fact.statements if one.generation == generation
         ]
@@ -144,14 +144,16 @@ class Chain:
 
     def add(self, turn: Turn) -> None:
         """Add the records of a turn, with a tool call after each message except the last."""
-        self._add(user(turn.prompt, **self._place()))
+        self._append_record(user(turn.prompt, **self._place()))
         for number, text in enumerate(turn.answer, 1):
-            self._add(assistant(text, tokens=40_000, **self._place()))
+            self._append_record(assistant(text, tokens=40_000, **self._place()))
             if number < len(turn.answer):
                 call_id = f"toolu_{self.count}"
                 command = {"command": f"make check-{self.count % 7}"}
-                self._add(tool_use(call_id, name="Bash", tool_input=command, **self._place()))
-                self._add(tool_result(call_id, "ok", **self._place()))
+                self._append_record(
+                    tool_use(call_id, name="Bash", tool_input=command, **self._place())
+                )
+                self._append_record(tool_result(call_id, "ok", **self._place()))
 
     def _place(self) -> dict[str, Any]:
         self.count += 1
@@ -163,7 +165,7 @@ class Chain:
             "session_id": self._session_id,
         }
 
-    def _add(self, record: Record) -> None:
+    def _append_record(self, record: Record) -> None:
         self.records.append(record)
         self._leaf = record["uuid"]
 

@@ -28,11 +28,11 @@ MIN_WORD_FRACTION = 0.6
 """A line contains a sentence if it has this fraction of the sentence's longer words."""
 
 MAX_COMMAND_CHARACTERS = 200
-"""Only this number of characters of a long command must be in the text, because the rest is a
-document in the command."""
+"""A text contains a long command if it contains this number of its first characters. The rest of a
+long command is usually a document."""
 
 _CD_PATTERN = re.compile(r"\A\s*cd\s+\S+\s*(?:&&|;)\s*")
-_SHORTENING_COMMANDS_PATTERN = re.compile(
+_OUTPUT_FILTER_PATTERN = re.compile(
     r"(?:\s*2>&1)?\s*\|\s*(?:tail|head)\b[^|;&]*\Z|\s*2>&1\s*\Z|\s*2>\s*/dev/null\s*\Z"
 )
 _WORD_PATTERN = re.compile(r"[^\W\d_][\w./-]{2,}|[가-힣]{2,}")
@@ -69,10 +69,9 @@ def collapse_spaces(text: str) -> str:
 
 
 def text_keeps_item(item: Item, text: str, rows: Sequence[Row]) -> bool:
-    """Check whether a text contains an item verbatim, or whether one of its rows keeps the item.
+    """Check whether a text contains an item verbatim, or whether one of its rows contains the item.
 
-    White space in ``text`` must be collapsed. Of a command, only its ``command_core`` must be in
-    the text.
+    White space in ``text`` must be collapsed. A command is compared by its ``command_core``.
     """
     wanted = (
         command_core(item.text)[:MAX_COMMAND_CHARACTERS]
@@ -83,9 +82,9 @@ def text_keeps_item(item: Item, text: str, rows: Sequence[Row]) -> bool:
 
 
 def row_keeps_item(item: Item, rows: Sequence[Row]) -> bool:
-    """Check whether one of the rows keeps an item.
+    """Check whether one of the rows contains an item.
 
-    A file or command must be in a section for it, or in prose.
+    A file or command counts only if its row is in a section for this kind of item, or in prose.
     """
     named = SECTIONS_BY_KIND.get(item.kind, ("",))
     looked_at = [row for row in rows if not row.section or row.section.startswith(named)]
@@ -109,7 +108,7 @@ def command_core(command: str) -> str:
             r"\\(.)", lambda escaped: {"n": " ", "t": " "}.get(escaped[1], escaped[1]), command[7:]
         )
     found = " ".join(command.split())
-    for pattern in (_CD_PATTERN, _SHORTENING_COMMANDS_PATTERN, _SHORTENING_COMMANDS_PATTERN):
+    for pattern in (_CD_PATTERN, _OUTPUT_FILTER_PATTERN, _OUTPUT_FILTER_PATTERN):
         found = pattern.sub("", found)
     return found
 

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.going_on.judge import collapse_spaces, row_keeps_item, text_keeps_item
-from benchmarks.going_on.truth import KINDS, Item, find_source, read_items
+from benchmarks.going_on.truth import KINDS, Item, find_transcript, read_labelled_items
 from benchmarks.going_on.ways import (
     Remainder,
     copy_session,
@@ -37,7 +37,7 @@ USUAL_HANDOFF_NAME = f"handoff, {format_token_count(DEFAULT_OPENING_TOKENS)}"
 
 
 @dataclass
-class WaySums:
+class WayTotals:
     """The results of a way in all sessions.
 
     ``request_tokens`` are the tokens of its requests. ``found`` counts, for each kind of item, where the
@@ -49,32 +49,35 @@ class WaySums:
         default_factory=lambda: {kind: Counter() for kind in KINDS}
     )
 
-    def add(self, left: Remainder | None, labelled: Iterable[Item]) -> None:
-        """Add the result of a way for one session. If the result is None, nothing is added."""
-        if left is None:
+    def add_result(self, remainder: Remainder | None, labelled_items: Iterable[Item]) -> None:
+        """Count what a way keeps of one session. If the remainder is None, count nothing."""
+        if remainder is None:
             return
-        self.request_tokens.append(left.request_tokens)
-        for item in labelled:
-            self.found[item.kind][place_after_way(item, left)] += 1
+        self.request_tokens.append(remainder.request_tokens)
+        for item in labelled_items:
+            self.found[item.kind][place_after_way(item, remainder)] += 1
 
 
-def place_after_way(item: Item, left: Remainder) -> str:
+def place_after_way(item: Item, remainder: Remainder) -> str:
     """Return where an item is after a way: in context, one read away, or out of reach."""
-    if text_keeps_item(item, left.text, left.rows):
+    if text_keeps_item(item, remainder.text, remainder.rows):
         return IN
     return (
-        NEAR if item.record in left.named_records or row_keeps_item(item, left.nearby_rows) else OUT
+        NEAR
+        if item.record in remainder.named_record_numbers
+        or row_keeps_item(item, remainder.rows_one_read_away)
+        else OUT
     )
 
 
-def format_tables(*halves: str) -> Iterator[str]:
+def format_tables(*label_sets: str) -> Iterator[str]:
     """Yield the lines of two tables: for all items, and for the items before a compaction."""
-    found = [item for half in halves for item in read_items(half)]
+    found = [item for label_set in label_sets for item in read_labelled_items(label_set)]
     by_session: dict[str, list[Item]] = {}
     for item in found:
         by_session.setdefault(item.session, []).append(item)
-    sessions = {find_source(session): labelled for session, labelled in by_session.items()}
-    yield f"{', '.join(halves)}: {len(sessions)} sessions, {_format_counts(found)}"
+    sessions = {find_transcript(session): labelled for session, labelled in by_session.items()}
+    yield f"{', '.join(label_sets)}: {len(sessions)} sessions, {_format_counts(found)}"
     yield from _format_table(_sum_ways(sessions))
     covered = [item for item in found if item.in_summary is not None]
     if covered:
@@ -84,7 +87,10 @@ def format_tables(*halves: str) -> Iterator[str]:
         }
         summarized = {source: labelled for source, labelled in summarized.items() if labelled}
         yield ""
-        yield f"{', '.join(halves)}, summarized by a compaction: {len(summarized)} sessions, {_format_counts(covered)}"
+        yield (
+            f"{', '.join(label_sets)}, summarized by a compaction: {len(summarized)} sessions, "
+            f"{_format_counts(covered)}"
+        )
         yield from _format_table(_sum_ways_at_compaction(summarized))
         yield build_readers_row(covered)
 
@@ -95,14 +101,14 @@ def measure_own_sessions(paths: Sequence[Path]) -> Iterator[str]:
     yield from _format_table(_sum_ways(dict.fromkeys(paths, ())))
 
 
-def list_missed_items(*halves: str) -> Iterator[str]:
+def list_missed_items(*label_sets: str) -> Iterator[str]:
     """Yield a line for each item that a handoff of the usual size does not contain."""
-    for item in (item for half in halves for item in read_items(half)):
-        if place_after_way(item, _measure_usual_handoff(find_source(item.session))) != IN:
+    for item in (item for label_set in label_sets for item in read_labelled_items(label_set)):
+        if place_after_way(item, _measure_usual_handoff(find_transcript(item.session))) != IN:
             yield f"  missed {item.kind:10} {item.session[-36:][:8]}:{item.record} {collapse_spaces(item.text)[:150]}"
 
 
-def format_row(way: str, sums: WaySums) -> str:
+def format_row(way: str, sums: WayTotals) -> str:
     """Return the row of a way: the median of the tokens, and percentages of the items.
 
     A cell is empty if the way was not measured or if there are no labels.
@@ -130,31 +136,31 @@ def build_readers_row(covered: Sequence[Item]) -> str:
 def _measure_usual_handoff(source: Path) -> Remainder:
     with copy_session(source) as path:
         return next(
-            went.left
+            went.remainder
             for went in run_ways_on_session(path)
-            if went.way == USUAL_HANDOFF_NAME and went.left is not None
+            if went.way == USUAL_HANDOFF_NAME and went.remainder is not None
         )
 
 
-def _sum_ways(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, WaySums]:
-    sums: dict[str, WaySums] = {}
+def _sum_ways(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, WayTotals]:
+    sums: dict[str, WayTotals] = {}
     for source, labelled in sessions.items():
         with copy_session(source) as path:
-            for way, left in run_ways_on_session(path):
-                sums.setdefault(way, WaySums()).add(left, labelled)
+            for way, remainder in run_ways_on_session(path):
+                sums.setdefault(way, WayTotals()).add_result(remainder, labelled)
     return sums
 
 
-def _sum_ways_at_compaction(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, WaySums]:
-    sums: dict[str, WaySums] = {}
+def _sum_ways_at_compaction(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, WayTotals]:
+    sums: dict[str, WayTotals] = {}
     for source, labelled in sessions.items():
         with copy_session(source) as path:
-            for way, left in run_ways_at_compaction(path):
-                sums.setdefault(way, WaySums()).add(left, labelled)
+            for way, remainder in run_ways_at_compaction(path):
+                sums.setdefault(way, WayTotals()).add_result(remainder, labelled)
     return sums
 
 
-def _format_table(sums: Mapping[str, WaySums]) -> Iterator[str]:
+def _format_table(sums: Mapping[str, WayTotals]) -> Iterator[str]:
     yield ""
     yield f"| {' | '.join(COLUMN_HEADINGS)} |"
     yield f"|{'---|' * len(COLUMN_HEADINGS)}"

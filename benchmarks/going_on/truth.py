@@ -16,16 +16,17 @@ from resume_hooks.transcripts.records import parse_record
 from tests.needs import REPO, corpus
 
 LABELS_FOLDER = Path(__file__).parent
-SAMPLE_HALF = "sample"
-HALVES = ("tune", "final", "unseen", "sealed", SAMPLE_HALF)
+SAMPLE_LABEL_SET = "sample"
+LABEL_SETS = ("tune", "final", "unseen", "sealed", SAMPLE_LABEL_SET)
 
-SEEN_HALVES = ("tune", "final", "unseen")
-"""The halves on which rules were made, and the halves whose missed items we have read."""
+SEEN_LABEL_SETS = ("tune", "final", "unseen")
+"""The sets of labels on which rules were made, or whose missed items we have read."""
 
-SEALED_HALVES = ("sealed",)
-"""The half that two readers labelled without seeing our code or a digest.
+SEALED_LABEL_SETS = ("sealed",)
+"""The sessions that two readers labelled without seeing our code or a digest.
 
-We have not read its missed items, except for four constraints that are texts of skills.
+We have not read the items that our handoffs miss in them, except for four constraints that are
+texts of skills.
 """
 
 KINDS = ("decision", "constraint", "command", "failure", "file")
@@ -46,42 +47,44 @@ class Item:
     in_summary: bool | None
 
 
-def read_items(half: str) -> list[Item]:
-    """Return the items of a half."""
-    files = sorted(LABELS_FOLDER.glob(f"truth_{half}_*.jsonl"))
+def read_labelled_items(label_set: str) -> list[Item]:
+    """Return the labelled items of a set of labels."""
+    files = sorted(LABELS_FOLDER.glob(f"truth_{label_set}_*.jsonl"))
     rows = [
         json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()
     ]
     return [_parse_item(row) for row in rows]
 
 
-def find_source(session: str) -> Path:
+def find_transcript(session: str) -> Path:
     """Return the file of a session in the corpus or among our own samples."""
-    return (REPO / "demo" if session == SAMPLE_HALF else corpus()) / f"{session}.jsonl"
+    return (REPO / "demo" if session == SAMPLE_LABEL_SET else corpus()) / f"{session}.jsonl"
 
 
 @cache
-def read_lines(session: str) -> Sequence[bytes]:
+def read_session_lines(session: str) -> Sequence[bytes]:
     """Return the lines of a session."""
-    return find_source(session).read_bytes().split(b"\n")
+    return find_transcript(session).read_bytes().split(b"\n")
 
 
 def _parse_item(row: dict[str, object]) -> Item:
     session, number = str(row["session"]), int(str(row["record"]))
-    record = parse_record(read_lines(session)[number])
+    record = parse_record(read_session_lines(session)[number])
     assert record is not None
-    text = _read_text(record, int(str(row["block"])))[int(str(row["start"])) : int(str(row["end"]))]
+    text = _read_block_text(record, int(str(row["block"])))[
+        int(str(row["start"])) : int(str(row["end"]))
+    ]
     kept = row["in_summary"]
     return Item(session, str(row["kind"]), number, text, kept if isinstance(kept, bool) else None)
 
 
-def _read_text(record: dict[str, object], block: int) -> str:
-    """Return the text of a block of a record's content, in which a label counts characters."""
+def _read_block_text(record: dict[str, object], block_index: int) -> str:
+    """Return the text of a block of a record's content. The positions in a label count its characters."""
     message = record.get("message")
     content = message.get("content") if isinstance(message, dict) else record.get("content")
     if isinstance(content, str) or not isinstance(content, list):
         return str(content)
-    found = content[block]
+    found = content[block_index]
     if found["type"] == "tool_use":
         given = found["input"]
         named = next(

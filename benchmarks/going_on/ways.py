@@ -65,22 +65,25 @@ class Remainder(NamedTuple):
     """What a way leaves of a session: the tokens of the first request, and its text.
 
     White space in ``text`` is collapsed. ``rows`` are the lines of the text, which are also judged
-    one by one. ``named_records`` are the numbers of the records that the text names. These records and the
-    rows ``nearby_rows`` are one read away.
+    one by one. ``named_record_numbers`` are the numbers of the records that the text names. These records are
+    one read away, and so are ``rows_one_read_away``.
     """
 
     request_tokens: int
     text: str = ""
     rows: Sequence[Row] = ()
-    named_records: frozenset[int] = frozenset()
-    nearby_rows: Sequence[Row] = ()
+    named_record_numbers: frozenset[int] = frozenset()
+    rows_one_read_away: Sequence[Row] = ()
 
 
 class WayResult(NamedTuple):
-    """A way and its result, which is None if the way could not be run."""
+    """The name of a way to continue a session, and what the way leaves of the session.
+
+    ``remainder`` is None if the way could not be run.
+    """
 
     way: str
-    left: Remainder | None
+    remainder: Remainder | None
 
 
 def format_token_count(size: int) -> str:
@@ -88,22 +91,24 @@ def format_token_count(size: int) -> str:
     return str(size) if size % 1_000 else f"{size // 1_000}k"
 
 
-def measure_text_result(base: int, text: str) -> Remainder:
-    """Return the result of a new session that begins with a text.
+def measure_text_result(base_tokens: int, text: str) -> Remainder:
+    """Return what is left of a session if a new session begins with a text.
 
-    ``base`` is the number of tokens before the text in every session.
+    ``base_tokens`` is the number of tokens before the text in every session.
     """
     return Remainder(
-        base + round(len(text) / tokens.CHARACTERS_PER_TOKEN),
+        base_tokens + round(len(text) / tokens.CHARACTERS_PER_TOKEN),
         collapse_spaces(text),
         split_prose_rows(text),
     )
 
 
-def measure_file_result(path: Path, before: Remainder | None, parent: Path) -> Remainder:
-    """Return the result of resuming a file, for which the client sends the live chain.
+def measure_file_result(
+    path: Path, parent_result: Remainder | None, parent_path: Path
+) -> Remainder:
+    """Return what is left of a session if the client resumes a file and sends its live chain.
 
-    The tokens are those of the parent, less those of the removed characters.
+    With ``parent_result``, the tokens are the parent's without those of the removed characters.
     """
     transcript = scan_transcript(str(path))
     raw = path.read_bytes().split(b"\n")
@@ -121,22 +126,22 @@ def measure_file_result(path: Path, before: Remainder | None, parent: Path) -> R
     named = frozenset(mark for mark in marks if isinstance(mark, int))
     counted, spoken = tokens.count_and_estimate_tokens(transcript.chain)
     count = counted or spoken
-    if before is not None:
-        old = scan_transcript(str(parent)).chain
+    if parent_result is not None:
+        old = scan_transcript(str(parent_path)).chain
         gone = sum(node.character_count for node in old) - sum(
             node.character_count for node in transcript.chain
         )
         count = max(
-            0, before.request_tokens - round(gone / tokens.measure_characters_per_token(old))
+            0, parent_result.request_tokens - round(gone / tokens.measure_characters_per_token(old))
         )
-    return Remainder(count, text, named_records=named)
+    return Remainder(count, text, named_record_numbers=named)
 
 
-def resolve_peer_references(left: Remainder) -> Remainder:
+def resolve_peer_references(remainder: Remainder) -> Remainder:
     """Return a result that also names the records to which the peer's placeholders refer."""
-    return left._replace(
-        named_records=left.named_records
-        | {int(line) - 1 for line in PEER_REFERENCE_PATTERN.findall(left.text)}
+    return remainder._replace(
+        named_record_numbers=remainder.named_record_numbers
+        | {int(line) - 1 for line in PEER_REFERENCE_PATTERN.findall(remainder.text)}
     )
 
 
@@ -161,18 +166,18 @@ def run_ways_on_session(path: Path) -> Iterator[WayResult]:
             measure_text_result(base, select_end(records_of_it, size)),
         )
         yield WayResult(
-            f"all prompts, then the newest words, {name}",
+            f"all prompts, then the newest messages, {name}",
             measure_text_result(base, select_prompts_and_end(records_of_it, size)),
         )
     for way, make in list_copy_methods():
         child = make(path)
         # A trim that would not pay makes no child, so the session itself is measured.
-        left = (
+        remainder = (
             here
             if child is None
             else resolve_peer_references(measure_file_result(child, here, path))
         )
-        yield WayResult(way, left)
+        yield WayResult(way, remainder)
         if child is not None:
             child.unlink()
     for way in MODEL_WAYS:
@@ -221,12 +226,15 @@ def run_ways_at_compaction(path: Path) -> Iterator[WayResult]:
 
 
 def list_copy_methods() -> Iterator[tuple[str, CopyMaker]]:
-    """Yield the ways that make a copy of a session without a model, each as its name and a function."""
-    yield "trim", make_trim_way()
-    yield "trim, maximum", make_trim_way(threshold=["100"], keep_recent=0, assistant=1_000)
+    """Yield the ways that copy a session without a model.
+
+    Each consists of its name and the function that makes the copy.
+    """
+    yield "trim", make_trimmer()
+    yield "trim, maximum", make_trimmer(threshold=["100"], keep_recent=0, assistant=1_000)
     if os.environ.get("BENCH_PEER"):
         yield "peer: aichat trim", run_peer_trim
-    yield "fork", run_fork
+    yield "fork", fork_whole_session
 
 
 def measure_handoff_of_copy(path: Path, base: int, contents: ChildContents) -> Remainder:
@@ -254,7 +262,7 @@ def measure_handoff_of_copy(path: Path, base: int, contents: ChildContents) -> R
         base + said,
         found,
         rows,
-        nearby_rows=split_opening_rows(format_whole_digest(contents.digest or Digest())),
+        rows_one_read_away=split_opening_rows(format_whole_digest(contents.digest or Digest())),
     )
 
 
@@ -301,7 +309,7 @@ def run_model_way(way: str, path: Path, base: int, digest: Digest) -> WayResult:
     )
 
 
-def make_trim_way(**options: object) -> CopyMaker:
+def make_trimmer(**options: object) -> CopyMaker:
     """Return a function that trims a session with these options, and returns the child's path.
 
     The function returns None if the trim would not pay.
@@ -314,7 +322,7 @@ def make_trim_way(**options: object) -> CopyMaker:
     return make
 
 
-def run_fork(path: Path) -> Path | None:
+def fork_whole_session(path: Path) -> Path | None:
     """Fork the whole live conversation. Return the child's path, or None if a fork is impossible."""
     try:
         return Path(fork_session(path).file)

@@ -56,7 +56,9 @@ def print_costs(home: Home, asked: Sequence[Question]) -> None:
         return
     parts: dict[str, list[float]] = {
         "search": [cost.search_characters for cost in costs],
-        "read: hits up to the right one, its turn": [cost.read_characters for cost in costs],
+        "read: the hits up to the right one, and its turn": [
+            cost.read_characters for cost in costs
+        ],
         "outline of its session": [cost.outline_characters for cost in costs],
         "search and read": [cost.search_characters + cost.read_characters for cost in costs],
         "search, read and outline": [cost.total for cost in costs],

@@ -16,21 +16,21 @@ from benchmarks.recall.searcher import Answer
 JUDGED_HIT_COUNT = 5
 """The number of hits of each answer whose strength is judged."""
 
-STRENGTHS = ("strong", "fair", "weak")
+STRENGTH_NAMES = ("strong", "fair", "weak")
 
 
 class JudgedAnswer(NamedTuple):
     """A question with its answer.
 
     ``session_rank`` and ``turn_rank`` are the ranks of the first right session and turn, counted
-    from 1, or 0 if there is none. ``right_hits`` says for each hit whether its turn is right.
+    from 1, or 0 if there is none. ``are_hits_right`` says for each hit whether its turn is right.
     """
 
     question: Question
     answer: Answer
     session_rank: int
     turn_rank: int
-    right_hits: tuple[bool, ...]
+    are_hits_right: tuple[bool, ...]
 
 
 class Score(NamedTuple):
@@ -51,7 +51,7 @@ class Score(NamedTuple):
     strong_fraction: float
 
 
-class Sureness(NamedTuple):
+class StrengthPrecision(NamedTuple):
     """The number of hits with a given strength, and the fraction of them that are right."""
 
     hit_count: int
@@ -85,18 +85,19 @@ def compute_score(asked: Sequence[JudgedAnswer]) -> Score:
     )
 
 
-def compute_sureness(asked: Iterable[JudgedAnswer]) -> dict[str, Sureness]:
+def compute_strength_precision(asked: Iterable[JudgedAnswer]) -> dict[str, StrengthPrecision]:
     """Return, for each strength, how many of the first hits have it, and how often they are right."""
     hits: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for one in asked:
-        for called, is_right in list(zip(one.answer.strengths, one.right_hits, strict=True))[
+        for called, is_right in list(zip(one.answer.strengths, one.are_hits_right, strict=True))[
             :JUDGED_HIT_COUNT
         ]:
             hits[called] += 1
             right[called] += is_right
     return {
-        called: Sureness(hits[called], right[called] / max(1, hits[called])) for called in STRENGTHS
+        called: StrengthPrecision(hits[called], right[called] / max(1, hits[called]))
+        for called in STRENGTH_NAMES
     }
 
 

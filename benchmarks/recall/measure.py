@@ -15,17 +15,17 @@ from pathlib import Path
 from benchmarks.recall import peer
 from benchmarks.recall.cost import print_costs
 from benchmarks.recall.judge import (
-    STRENGTHS,
+    STRENGTH_NAMES,
     JudgedAnswer,
     compute_score,
     compute_spread,
-    compute_sureness,
+    compute_strength_precision,
     judge_answer,
 )
-from benchmarks.recall.naive import FusedNaive, Naive
-from benchmarks.recall.questions import HALVES, KINDS, Home, Question, read_questions
+from benchmarks.recall.naive import FusedNaiveSearcher, NaiveSearcher
+from benchmarks.recall.questions import KINDS, QUESTION_HALVES, Home, Question, read_questions
 from benchmarks.recall.ripgrep import Ripgrep
-from benchmarks.recall.searcher import AskedAgain, Ours, Searcher, Unindexed
+from benchmarks.recall.searcher import OwnSearcher, RetryingSearcher, Searcher, UnindexedSearcher
 from tests.needs import corpus_folder
 
 MAX_HITS = 10
@@ -40,9 +40,9 @@ NAME_WIDTH = 37  # Number of columns for a searcher's name in the table.
 
 def make_searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[Searcher]:
     """Yield our searchers, the naive one, and those whose programs are installed."""
-    yield Ours(home)
-    yield Unindexed()
-    yield Naive()
+    yield OwnSearcher(home)
+    yield UnindexedSearcher()
+    yield NaiveSearcher()
     if Ripgrep.is_installed():
         yield Ripgrep(home, 0, "ripgrep, lines with any word")
         yield Ripgrep(home, MIN_WORD_FRACTION, "ripgrep, lines with 2/3 of the words")
@@ -99,11 +99,12 @@ def _format_cells(
     ]
 
 
-def print_sureness(title: str, asked: Sequence[JudgedAnswer]) -> None:
+def print_strength_precision(title: str, asked: Sequence[JudgedAnswer]) -> None:
     """Print how often strong, fair and weak hits are right. Only the first hits of each answer count."""
-    found = compute_sureness(asked)
+    found = compute_strength_precision(asked)
     parts = ", ".join(
-        f"{name} {found[name].right_fraction:.2f} of {found[name].hit_count}" for name in STRENGTHS
+        f"{name} {found[name].right_fraction:.2f} of {found[name].hit_count}"
+        for name in STRENGTH_NAMES
     )
     is_consistent = 1 - found["weak"].right_fraction >= found["strong"].right_fraction
     print(
@@ -125,7 +126,7 @@ def main(half: str) -> int:
 
     Return 0, 1 if the corpus is missing, or 2 if the half is unknown.
     """
-    if half not in {*HALVES, "all"}:
+    if half not in {*QUESTION_HALVES, "all"}:
         print("usage: python -m benchmarks.recall.measure [tune|kept|all]")
         return 2
     if not corpus_folder().is_dir():
@@ -141,16 +142,18 @@ def main(half: str) -> int:
             for searcher in compared
         ]
         print_table("one wording", once)
-        compared.insert(1, AskedAgain(home))
-        compared.insert(4, FusedNaive(next(one for one in compared if isinstance(one, Naive))))
+        compared.insert(1, RetryingSearcher(home))
+        compared.insert(
+            4, FusedNaiveSearcher(next(one for one in compared if isinstance(one, NaiveSearcher)))
+        )
         several = [
             (searcher, ask_questions(searcher, reworded, lambda question: question.wordings))
             for searcher in compared
         ]
         print_table("four wordings", several)
         print()
-        print_sureness("one wording", once[0][1])
-        print_sureness("four wordings", several[0][1])
+        print_strength_precision("one wording", once[0][1])
+        print_strength_precision("four wordings", several[0][1])
         print()
         print_costs(home, [question for question in asked if question.answers])
     return 0

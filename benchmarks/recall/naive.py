@@ -18,16 +18,16 @@ from benchmarks.recall.searcher import Answer, milliseconds_since
 from tests.needs import corpus_folder
 
 CHUNK_WORDS = 400
-"""The number of words in a chunk.
+"""The maximum number of words in a chunk.
 
-A chunk does not continue in the next turn, because the right turn would then be found less often.
+A chunk ends with its turn. Longer chunks would find the right turn less often.
 """
 
 K1, B = 1.2, 0.75
 RANK_OFFSET = 60
 """The number that is added to each rank before the reciprocals of ranks are summed."""
 
-COMBINED_HIT_COUNT = 100
+HITS_PER_WORDING = 100
 """The number of hits of each wording. The ranks of these hits are combined."""
 
 STOP_WORDS = frozenset(
@@ -38,7 +38,7 @@ STOP_WORDS = frozenset(
 )
 
 
-class Naive:
+class NaiveSearcher:
     """Ranks chunks of words. A hit is the turn that contains the chunk.
 
     The words of several wordings are searched together.
@@ -52,12 +52,14 @@ class Naive:
         self._lengths: list[int] = []
         self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for name in list_corpus_files():
-            for turn, said in itertools.groupby(read_words_of_file(name), key=lambda word: word[1]):
+            for turn, said in itertools.groupby(
+                read_words_with_turn_numbers(name), key=lambda word: word[1]
+            ):
                 words = [word for word, _ in said]
                 for start in range(0, len(words), CHUNK_WORDS):
-                    self._add(Place(name, turn), words[start : start + CHUNK_WORDS])
+                    self._add_chunk(Place(name, turn), words[start : start + CHUNK_WORDS])
 
-    def _add(self, place: Place, words: Sequence[str]) -> None:
+    def _add_chunk(self, place: Place, words: Sequence[str]) -> None:
         for word, count in Counter(words).items():
             self._postings[word].append((len(self._places), count))
         self._places.append(place)
@@ -81,12 +83,12 @@ class Naive:
         )
 
 
-class FusedNaive:
-    """Ranks like ``Naive``, but combines the rankings of several wordings by reciprocal ranks."""
+class FusedNaiveSearcher:
+    """Ranks like ``NaiveSearcher``, but combines the rankings of several wordings by reciprocal ranks."""
 
     finds_turns = True
 
-    def __init__(self, naive: Naive) -> None:
+    def __init__(self, naive: NaiveSearcher) -> None:
         self.name = f"{naive.name}, ranks fused"
         self._naive = naive
 
@@ -95,14 +97,14 @@ class FusedNaive:
         begun = time.perf_counter()
         scores: dict[Place, float] = defaultdict(float)
         for wording in wordings:
-            for rank, place in enumerate(self._naive.search([wording], COMBINED_HIT_COUNT).hits, 1):
+            for rank, place in enumerate(self._naive.search([wording], HITS_PER_WORDING).hits, 1):
                 scores[place] += 1 / (RANK_OFFSET + rank)
         return Answer(
             sorted(scores, key=lambda place: -scores[place])[:max_hits], milliseconds_since(begun)
         )
 
 
-def read_words_of_file(name: str) -> Iterator[tuple[str, int]]:
+def read_words_with_turn_numbers(name: str) -> Iterator[tuple[str, int]]:
     """Yield the words of the messages in a transcript, each with the number of its turn."""
     turns = read_corpus_file(name).turns
     for number, line in enumerate((corpus_folder() / name).read_bytes().split(b"\n")):
@@ -117,7 +119,7 @@ def read_words_of_file(name: str) -> Iterator[tuple[str, int]]:
 
 
 def find_words(text: str) -> Iterator[str]:
-    """Yield the words of a text without the most common words and without endings."""
+    """Yield the words of a text without their endings. The most common words are left out."""
     for word in re.findall("[a-z0-9]+", text.lower()):
         if word not in STOP_WORDS:
             yield next(

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-MAX_RECORDS = 10
+MAX_HIT_COUNT = 10
 
 
 def main() -> None:
@@ -48,7 +48,7 @@ def _time_search(index: Any, text: str, rounds: int) -> dict[str, Any]:
     times, found = [], []
     for _ in range(rounds):
         begun = time.perf_counter()
-        found = index.search(text, max_records=MAX_RECORDS)
+        found = index.search(text, max_records=MAX_HIT_COUNT)
         times.append((time.perf_counter() - begun) * 1000)
     return {"files": [row["export_path"] for row in found], "ms": statistics.median(times)}
 

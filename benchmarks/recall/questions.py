@@ -25,8 +25,8 @@ from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.turns import opens_turn
 from tests.needs import corpus_folder
 
-FOLDER = Path(__file__).parent
-HALVES = ("tune", "kept")
+QUESTIONS_FOLDER = Path(__file__).parent
+QUESTION_HALVES = ("tune", "kept")
 KINDS = ("natural", "paraphrased", "unanswerable")
 
 
@@ -70,9 +70,9 @@ class CorpusFile(NamedTuple):
 def read_questions(half: str = "all") -> list[Question]:
     """Return the questions of one half or of both halves, ordered by id."""
     rows: list[dict[str, Any]] = []
-    for path in sorted(FOLDER.glob("questions_*.jsonl")):
+    for path in sorted(QUESTIONS_FOLDER.glob("questions_*.jsonl")):
         rows += (orjson.loads(line) for line in path.read_bytes().splitlines() if line)
-    also: dict[str, list[str]] = orjson.loads((FOLDER / "wordings.json").read_bytes())
+    also: dict[str, list[str]] = orjson.loads((QUESTIONS_FOLDER / "wordings.json").read_bytes())
     return [
         Question(
             row["id"],
@@ -145,7 +145,7 @@ def _find_shared_id(record: Record) -> str:
 
 @functools.cache
 def map_ids_to_places() -> dict[str, set[Place]]:
-    """Return the turns that contain each record of the corpus or a copy of it, by the record's shared id."""
+    """Map the shared id of each record of the corpus to the turns that contain the record or a copy of it."""
     found: dict[str, set[Place]] = {}
     for name in list_corpus_files():
         file = read_corpus_file(name)
@@ -164,13 +164,13 @@ class Home:
     def __init__(self, config: Path) -> None:
         self.config = config
         self.where = {"CLAUDE_CONFIG_DIR": str(config)}
-        self._name_by_copy = dict(self._copy_files())
+        self._name_by_copy = dict(self._copy_corpus_files())
 
     def name(self, file: str) -> str:
         """Return the path in the corpus of a file in this home."""
         return self._name_by_copy[file]
 
-    def _copy_files(self) -> Iterator[tuple[str, str]]:
+    def _copy_corpus_files(self) -> Iterator[tuple[str, str]]:
         """Copy every file of the corpus. Yield the path of each copy with the original's path in the corpus."""
         for name in list_corpus_files():
             target = self._copy_path(Path(name))
@@ -179,7 +179,10 @@ class Home:
             yield str(target), name
 
     def _copy_path(self, name: Path) -> Path:
-        """Return the path to which a file is copied. A file in a session's own folder stays in that folder."""
+        """Return the path to which a file is copied.
+
+        A file in the folder of a session is copied to a folder of the same session.
+        """
         inside = [part for part in name.parts[:-1] if session_id_from_path(f"{part}.jsonl")]
         place = name.parts.index(inside[0]) if inside else len(name.parts) - 1
         folder = self.config.joinpath(

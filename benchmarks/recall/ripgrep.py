@@ -31,7 +31,7 @@ class _Line(NamedTuple):
     number: int
 
 
-class _Found(NamedTuple):
+class _FoundLines(NamedTuple):
     """The lines that contain a word, and the time of the search in milliseconds."""
 
     lines: list[_Line]
@@ -55,7 +55,7 @@ class Ripgrep:
 
     @staticmethod
     def is_installed() -> bool:
-        """Whether ripgrep is installed."""
+        """Check whether ripgrep is installed."""
         return shutil.which("rg") is not None
 
     def search(self, wordings: Sequence[str], max_hits: int) -> Answer:
@@ -87,11 +87,11 @@ def find_content_words(text: str) -> list[str]:
 
 
 @functools.cache
-def _grep(word: str, folder: str) -> _Found:
+def _grep(word: str, folder: str) -> _FoundLines:
     """Return the lines that contain a word. The result is cached."""
     begun = time.perf_counter()
     lines = list(_find_lines(word, folder))
-    return _Found(lines, milliseconds_since(begun))
+    return _FoundLines(lines, milliseconds_since(begun))
 
 
 def _find_lines(word: str, folder: str) -> Iterator[_Line]:

@@ -44,7 +44,7 @@ class Searcher(Protocol):
         """Return the best hits, and at most ``max_hits`` of them."""
 
 
-class Ours:
+class OwnSearcher:
     """Our own search in all projects."""
 
     name = "resume-hooks"
@@ -71,13 +71,13 @@ class Ours:
         )
 
 
-class AskedAgain(Ours):
+class RetryingSearcher(OwnSearcher):
     """Our search as an agent uses it.
 
     If every hit for the first wording is weak, it searches in all wordings.
     """
 
-    name = "resume-hooks, again if nothing close"
+    name = "resume-hooks, again if all hits are weak"
 
     def _search_index(self, wordings: Sequence[str], max_hits: int) -> SearchResult:
         first = super()._search_index(wordings[:1], max_hits)
@@ -86,8 +86,8 @@ class AskedAgain(Ours):
         return first
 
 
-class Unindexed:
-    """Our search without an index. It ranks files by the words that their bytes contain."""
+class UnindexedSearcher:
+    """Our search without an index. The searcher ranks files by the words that their bytes contain."""
 
     name = "resume-hooks, files not indexed"
     finds_turns = False

@@ -1,1 +1,1 @@
-"""Measure how many secrets of a list of kinds are found."""  # noqa: A005 - run as benchmarks.secrets
+"""Measure how many secrets of many kinds are found."""  # noqa: A005 - run as benchmarks.secrets

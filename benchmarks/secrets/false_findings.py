@@ -115,10 +115,10 @@ def _row_of_finding(scanner: str, path: Path, raw: bytes, finding: Finding) -> d
     }
 
 
-def count_judged(rows: Path) -> None:
-    """Print for each scanner the number of rows, and of rows that a reader judged as false."""
+def print_judged_counts(rows_path: Path) -> None:
+    """Print for each scanner the number of its findings, and of findings that a reader judged as false."""
     judged: dict[str, list[bool]] = {}
-    for line in rows.read_text(encoding="utf-8").splitlines():
+    for line in rows_path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         judged.setdefault(row["scanner"], []).append(row.get("false", False))
     for scanner, verdicts in judged.items():
@@ -127,6 +127,6 @@ def count_judged(rows: Path) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--judged":
-        count_judged(Path(sys.argv[2]))
+        print_judged_counts(Path(sys.argv[2]))
     else:
         write_findings(Path(sys.argv[1]), sys.argv[2:])

@@ -24,7 +24,7 @@ from benchmarks.going_on.measure import (
     IN,
     NEAR,
     OUT,
-    WaySums,
+    WayTotals,
     format_row,
     format_tables,
     measure_own_sessions,
@@ -38,7 +38,7 @@ from benchmarks.going_on.planted import (
     Statement,
     make_planted_facts,
 )
-from benchmarks.going_on.truth import SAMPLE_HALF, Item, find_source, read_items
+from benchmarks.going_on.truth import SAMPLE_LABEL_SET, Item, find_transcript, read_labelled_items
 from benchmarks.going_on.ways import (
     MODEL_WAYS,
     Remainder,
@@ -52,7 +52,7 @@ from resume_hooks.transcripts import records
 from tests.builders import SESSION, assistant, boundary, conversation, session_bytes, summary, user
 
 CHANGED_FILE_ITEM = Item("s", "file", 7, "src/pool.py", in_summary=None)
-READ_FILE_ITEM = Item("s", "file", 8, "src/lock.py", in_summary=None)
+UNCHANGED_FILE_ITEM = Item("s", "file", 8, "src/lock.py", in_summary=None)
 DECISION_ITEM = Item("s", "decision", 9, "take the lock   first", in_summary=None)
 COMMAND_ITEM = Item("s", "command", 9, "cd /work && make test 2>&1 | tail -5", in_summary=None)
 EXAMPLE_OPENING = """\
@@ -77,16 +77,17 @@ def test_rows_of_an_opening_have_the_name_of_their_section() -> None:
     ]
 
 
-def test_an_item_is_found_word_for_word_or_by_its_row() -> None:
+def test_an_item_is_found_verbatim_or_in_a_row() -> None:
     """An item is found if its words are in the text, whatever the white space is.
 
-    A file is also found by its name in the list of files, and a command by its main part.
+    A changed file is also found by its name, in the list of changed files or in prose. A command is
+    also found in the list of commands, without its ``cd`` and its output filter.
     """
     assert text_keeps_item(DECISION_ITEM, "we take the lock first, then", ())
     assert not text_keeps_item(DECISION_ITEM, "the lock is taken first", ())
     assert text_keeps_item(CHANGED_FILE_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
     assert text_keeps_item(CHANGED_FILE_ITEM, "", split_prose_rows("I changed pool.py"))
-    assert not text_keeps_item(READ_FILE_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
+    assert not text_keeps_item(UNCHANGED_FILE_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
     assert text_keeps_item(COMMAND_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
     assert command_core(r"eval $'cat <<\'E\'\nx\\y\nE'") == r"cat <<'E' x\y E'"
 
@@ -99,11 +100,17 @@ def test_an_item_named_by_a_placeholder_is_near() -> None:
         )
         == IN
     )
-    assert place_after_way(CHANGED_FILE_ITEM, Remainder(1, named_records=frozenset({7}))) == NEAR
-    assert place_after_way(CHANGED_FILE_ITEM, Remainder(1, named_records=frozenset({8}))) == OUT
+    assert (
+        place_after_way(CHANGED_FILE_ITEM, Remainder(1, named_record_numbers=frozenset({7})))
+        == NEAR
+    )
+    assert (
+        place_after_way(CHANGED_FILE_ITEM, Remainder(1, named_record_numbers=frozenset({8}))) == OUT
+    )
     assert (
         place_after_way(
-            CHANGED_FILE_ITEM, Remainder(1, nearby_rows=[Row("files changed:", "src/pool.py")])
+            CHANGED_FILE_ITEM,
+            Remainder(1, rows_one_read_away=[Row("files changed:", "src/pool.py")]),
         )
         == NEAR
     )
@@ -114,15 +121,15 @@ def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
 
     A cell is empty if nothing was measured or if no item of the kind is labelled.
     """
-    sums = WaySums()
-    sums.add(
-        Remainder(50, "take the lock first", named_records=frozenset({7})),
+    sums = WayTotals()
+    sums.add_result(
+        Remainder(50, "take the lock first", named_record_numbers=frozenset({7})),
         [CHANGED_FILE_ITEM, DECISION_ITEM],
     )
-    sums.add(Remainder(70), [])
-    sums.add(None, [CHANGED_FILE_ITEM])
+    sums.add_result(Remainder(70), [])
+    sums.add_result(None, [CHANGED_FILE_ITEM])
     assert format_row("trim", sums) == "| trim | 60 | 100 |  |  |  | 0 | 50 | 100 |"
-    assert format_row("rollover", WaySums()).count("|") == len(COLUMN_HEADINGS) + 1
+    assert format_row("rollover", WayTotals()).count("|") == len(COLUMN_HEADINGS) + 1
 
 
 def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
@@ -144,14 +151,17 @@ def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
 
 
 def test_a_handoff_of_the_sample_has_every_labelled_item() -> None:
-    """A handoff of the published session has every labelled item. Without labels, no share is measured."""
+    """A handoff of the published session contains every labelled item.
+
+    For a session without labels, no percentages are printed.
+    """
     handoff = next(
-        line for line in format_tables(SAMPLE_HALF) if line.startswith("| handoff, 12k ")
+        line for line in format_tables(SAMPLE_LABEL_SET) if line.startswith("| handoff, 12k ")
     )
     assert handoff.count("| 100 ") == 7
     assert "100" not in next(
         line
-        for line in measure_own_sessions([find_source(SAMPLE_HALF)])
+        for line in measure_own_sessions([find_transcript(SAMPLE_LABEL_SET)])
         if line.startswith("| handoff, 12k ")
     )
 
@@ -159,17 +169,14 @@ def test_a_handoff_of_the_sample_has_every_labelled_item() -> None:
 def test_a_stored_summary_of_a_model_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stored summary of a model is measured together with the opening that follows it.
-
-    Without a stored summary, a continuation from a model's summary is not measured.
-    """
+    """A stored summary that a model wrote is measured. If none is stored, the model's way has no result."""
     (tmp_path / MODEL_WAYS[0]).mkdir()
     (tmp_path / MODEL_WAYS[0] / f"{SESSION}.md").write_text("The fix is in `src/nowhere.py`.\n")
     for folder, is_there in ((tmp_path, True), (tmp_path / "none", False)):
         monkeypatch.setenv("BENCH_SUMMARIES", str(folder))
-        with copy_session(find_source(SAMPLE_HALF)) as path:
+        with copy_session(find_transcript(SAMPLE_LABEL_SET)) as path:
             left = next(
-                went.left for went in run_ways_on_session(path) if went.way == MODEL_WAYS[0]
+                went.remainder for went in run_ways_on_session(path) if went.way == MODEL_WAYS[0]
             )
         assert bool(left and "src/nowhere.py" in left.text) is is_there
 
@@ -223,14 +230,17 @@ def test_a_planted_fact_remains_if_a_sentence_has_it() -> None:
     assert count_facts_in("USER :5\n  The port. It is 2.", [fact]) == FactCounts(1, 0, 1, 0)
 
 
-def test_a_real_session_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a real session, a trim saves tokens, and a larger handoff keeps at least as many items.
+def test_trims_save_tokens_and_larger_handoffs_keep_more_items(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A trim of a real session saves tokens, and larger handoffs keep more items.
 
-    The handoffs have 900 tokens, 12k and 24k.
+    A larger handoff keeps at least as many items as a smaller one. The handoffs have 900, 12,000
+    and 24,000 tokens. A fork keeps as many items as the session itself.
     """
     monkeypatch.delenv("BENCH_PEER", raising=False)
-    found = read_items("tune")
-    source = find_source(found[0].session)
+    found = read_labelled_items("tune")
+    source = find_transcript(found[0].session)
     before = dict(os.environ)
     with copy_session(source) as path:
         ways = {way: left for way, left in run_ways_on_session(path) if left is not None}

@@ -15,17 +15,17 @@ import pytest
 
 from benchmarks.recall.judge import (
     JudgedAnswer,
-    Sureness,
+    StrengthPrecision,
     compute_score,
     compute_spread,
-    compute_sureness,
+    compute_strength_precision,
     judge_answer,
 )
 from benchmarks.recall.measure import MAX_HITS, ask_questions
-from benchmarks.recall.naive import CHUNK_WORDS, FusedNaive, Naive, find_words
+from benchmarks.recall.naive import CHUNK_WORDS, FusedNaiveSearcher, NaiveSearcher, find_words
 from benchmarks.recall.questions import (
-    HALVES,
     KINDS,
+    QUESTION_HALVES,
     Home,
     Place,
     Question,
@@ -37,7 +37,7 @@ from benchmarks.recall.questions import (
     read_questions,
 )
 from benchmarks.recall.ripgrep import find_content_words
-from benchmarks.recall.searcher import Answer, Ours
+from benchmarks.recall.searcher import Answer, OwnSearcher
 from resume_hooks.search.index.tokenize import forms_of_word
 from tests.builders import assistant, tool_result, tool_use, user, write_session
 from tests.needs import corpus
@@ -46,8 +46,8 @@ MIN_NATURAL_SHARE = 0.9  # Minimum share of natural questions with an answer in 
 # Minimum share of paraphrased questions, asked in four wordings, with an answer in the first five
 # hits. It is about 0.75.
 MIN_PARAPHRASED_SHARE = 0.6
-# Maximum share of questions without an answer whose best hit is called strong. The share is about
-# 0.0.
+# The maximum share of questions without an answer whose best hit may be called strong. The measured
+# share is about 0.0.
 MAX_STRONG_SHARE = 0.2
 WORDING_COUNT = 4
 
@@ -56,10 +56,10 @@ FIRST_FILE, SECOND_FILE = f"{FIRST_ID}.jsonl", f"{SECOND_ID}.jsonl"
 
 
 @pytest.fixture(scope="module")
-def corpus_search(tmp_path_factory: pytest.TempPathFactory) -> Ours:
+def corpus_search(tmp_path_factory: pytest.TempPathFactory) -> OwnSearcher:
     """Return our search over the whole corpus."""
     corpus()
-    return Ours(Home(tmp_path_factory.mktemp("recall") / ".claude"))
+    return OwnSearcher(Home(tmp_path_factory.mktemp("recall") / ".claude"))
 
 
 @pytest.fixture
@@ -106,7 +106,9 @@ def test_questions_are_distinct_and_of_three_kinds() -> None:
         zip(KINDS, (150, 102, 48), strict=True)
     )
     assert all(bool(question.answers) != (question.kind == "unanswerable") for question in asked)
-    tune, kept = (Counter(question.kind for question in read_questions(half)) for half in HALVES)
+    tune, kept = (
+        Counter(question.kind for question in read_questions(half)) for half in QUESTION_HALVES
+    )
     assert tune == kept
     assert all(any(map(forms_of_word, find_content_words(question.text))) for question in asked), (
         "each can be looked up"
@@ -121,7 +123,7 @@ def test_paraphrased_questions_have_three_more_wordings() -> None:
 
 
 def test_every_answer_is_a_record_of_the_corpus() -> None:
-    """Each answer is a record in a line of the corpus, and counts as right."""
+    """Every labelled answer names an existing line of a corpus file, and its turn counts as a right place."""
     corpus()
     names = set(list_corpus_files())
     for question in read_questions():
@@ -134,7 +136,7 @@ def test_every_answer_is_a_record_of_the_corpus() -> None:
             )
 
 
-def test_natural_questions_are_answered(corpus_search: Ours) -> None:
+def test_natural_questions_are_answered(corpus_search: OwnSearcher) -> None:
     """Search finds an answer to nearly all natural questions in its first five hits."""
     asked = [question for question in read_questions("tune") if question.kind == "natural"]
     assert (
@@ -146,7 +148,7 @@ def test_natural_questions_are_answered(corpus_search: Ours) -> None:
 
 
 @pytest.mark.wide
-def test_several_wordings_answer_most_paraphrased_questions(corpus_search: Ours) -> None:
+def test_several_wordings_answer_most_paraphrased_questions(corpus_search: OwnSearcher) -> None:
     """With four wordings, search finds an answer to most paraphrased questions in its first five hits."""
     asked = [question for question in read_questions("tune") if question.other_wordings]
     assert (
@@ -157,7 +159,7 @@ def test_several_wordings_answer_most_paraphrased_questions(corpus_search: Ours)
     )
 
 
-def test_hits_for_unknown_topics_are_not_strong(corpus_search: Ours) -> None:
+def test_hits_for_unknown_topics_are_not_strong(corpus_search: OwnSearcher) -> None:
     """Search hardly ever calls a hit strong for a question without an answer."""
     asked = [question for question in read_questions("tune") if question.kind == "unanswerable"]
     assert (
@@ -197,7 +199,7 @@ def test_an_answer_is_ranked_by_turn_and_by_session() -> None:
         ),
     )
     assert (found.session_rank, found.turn_rank) == (2, 4)
-    assert found.right_hits == (False, False, False, True)
+    assert found.are_hits_right == (False, False, False, True)
     assert judge_answer(question, Answer([], 1.0))[2:4] == (0, 0)
 
 
@@ -229,16 +231,20 @@ def test_the_score_has_the_shares_of_right_answers() -> None:
 
 def test_the_first_five_hits_are_counted_by_strength() -> None:
     """The first five hits of each answer are counted by strength, with the share of right hits."""
-    found = compute_sureness(
+    found = compute_strength_precision(
         [
             answer_with_ranks(1, 1, *["strong"] * 2, "fair", *["weak"] * 3),
             answer_with_ranks(0, 0, "strong"),
         ]
     )
-    assert found == {"strong": Sureness(3, 1 / 3), "fair": Sureness(1, 0), "weak": Sureness(2, 0)}
+    assert found == {
+        "strong": StrengthPrecision(3, 1 / 3),
+        "fair": StrengthPrecision(1, 0),
+        "weak": StrengthPrecision(2, 0),
+    }
 
 
-def test_the_spread_of_a_single_time_has_no_width() -> None:
+def test_the_spread_of_a_single_time_begins_and_ends_with_it() -> None:
     """If there is only one time, the spread begins and ends with it."""
     assert compute_spread([7.0]) == (7.0, 7.0)
 
@@ -246,7 +252,7 @@ def test_the_spread_of_a_single_time_has_no_width() -> None:
 @pytest.mark.usefixtures("small_corpus")
 def test_the_naive_baseline_searches_messages_and_tool_calls() -> None:
     """The baseline searches messages, calls and results, in chunks that end at the end of a turn."""
-    naive = Naive()
+    naive = NaiveSearcher()
     assert naive.search(["limescale"], MAX_HITS).hits == [Place(FIRST_FILE, 1)]
     assert naive.search(["the descaling?"], MAX_HITS).hits == []
     assert naive.search(["descale"], MAX_HITS).hits == [Place(FIRST_FILE, 1)]
@@ -261,19 +267,19 @@ def test_the_naive_baseline_searches_messages_and_tool_calls() -> None:
 def test_a_long_turn_is_one_hit_of_the_naive_baseline(small_corpus: Path) -> None:
     """A turn is one hit of the baseline, even if several of its chunks match."""
     write_session(small_corpus, SECOND_ID, [user(f"{'kettle ' * CHUNK_WORDS * 2}", uuid="f")])
-    assert Naive().search(["kettle"], MAX_HITS).hits == [
+    assert NaiveSearcher().search(["kettle"], MAX_HITS).hits == [
         Place(SECOND_FILE, 1),
         Place(FIRST_FILE, 1),
     ]
 
 
 @pytest.mark.usefixtures("small_corpus")
-def test_the_naive_baseline_joins_or_fuses_wordings() -> None:
+def test_one_baseline_joins_wordings_and_another_fuses_rankings() -> None:
     """One baseline joins several wordings into one query. Another baseline fuses their rankings."""
-    naive = Naive()
+    naive = NaiveSearcher()
     wordings = ["kettle", "leaks", "limescale"]
     assert naive.search(wordings, MAX_HITS).hits[0] == Place(FIRST_FILE, 1)
-    assert FusedNaive(naive).search(wordings, 2).hits == [
+    assert FusedNaiveSearcher(naive).search(wordings, 2).hits == [
         Place(FIRST_FILE, 1),
         Place(SECOND_FILE, 1),
     ]

@@ -68,7 +68,7 @@ class Home:
     """
 
     def __init__(self, tree: Path, store: Path) -> None:
-        self.root, self._lock = HOMES_FOLDER / "1", _lock_homes()
+        self.root, self._lock = HOMES_FOLDER / "1", _open_homes_lock()
         self.tree, self._store = tree, store
         self.work, self.streams = self.root / "work", self.root / "streams"
         self.key = re.sub("[^A-Za-z0-9]", "-", str(self.work))
@@ -102,12 +102,12 @@ class Home:
 
     def add_session(self, session: Session) -> str:
         """Write a session and the files beside it, and return the path of the session's file."""
-        for place, source in session.companions.items():
-            self._write(place, source.read_bytes())
-        return self._write(session.place, session.content)
+        for place, source in session.companion_files.items():
+            self._write_file(place, source.read_bytes())
+        return self._write_file(session.place, session.content)
 
-    def _write(self, place: str, content: bytes) -> str:
-        path = self.root / "home" / place.format(key=self.key)
+    def _write_file(self, path_in_home: str, content: bytes) -> str:
+        path = self.root / "home" / path_in_home.format(key=self.key)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         return str(path)
@@ -115,12 +115,12 @@ class Home:
     def register_client(self) -> None:
         """Register the driver as a running client of this home.
 
-        So the entry point of the client's module answers the driver.
+        The entry point of the client's module answers only a registered client.
         """
         stat_line = Path(f"/proc/{self.driver_pid}/stat").read_bytes()
         start_step = stat_line.rpartition(b")")[2].split()[19].decode()
         entry = f'{{"pid": {self.driver_pid}, "procStart": "{start_step}"}}'
-        self._write(f".claude/sessions/{self.driver_pid}.json", entry.encode())
+        self._write_file(f".claude/sessions/{self.driver_pid}.json", entry.encode())
 
     def environ(self) -> dict[str, str]:
         """Return all environment variables of a step."""
@@ -137,7 +137,7 @@ class Home:
             "GIT_CONFIG_NOSYSTEM": "1",
         }
 
-    def remember_files(self) -> None:
+    def record_file_states(self) -> None:
         """Remember the state of all files, after giving each an old modification time."""
         self._known = {}
         for path in self._list_files():
@@ -261,7 +261,7 @@ def enter_private_mounts() -> None:
         os.execvpe(unshare[0], [*unshare, *restart], {**os.environ, PRIVATE_MOUNT_VARIABLE: "1"})  # noqa: S606
 
 
-def _lock_homes() -> int:
+def _open_homes_lock() -> int:
     lock = os.open(HOMES_FOLDER / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return lock

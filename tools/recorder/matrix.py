@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from tools.recorder.sessions import CLAUDE, CODEX, Session
 
 MESSAGES_FIELD = "messages"
-"""The field of an event that contains the client's messages. They are read from the session's file.
-"""
+"""The field of an event for which the session's messages are read from its file."""
 
 CLI, PROMPT, MODULE, SESSION, NOTICE, CODEX_EVENT = (
     "cli",
@@ -69,12 +68,12 @@ class Step(NamedTuple):
 Scenario = tuple[Step, ...]
 
 
-def shell_step(words: str, *more: str) -> Step:
+def shell_step(command: str, *more_arguments: str) -> Step:
     """Return the step of a command line.
 
-    ``words`` are separated by spaces. The words in ``more`` may contain spaces.
+    ``command`` is split at its spaces. Each of ``more_arguments`` may contain spaces.
     """
-    return Step(CLI, (*words.split(), *more))
+    return Step(CLI, (*command.split(), *more_arguments))
 
 
 def prompt_step(prompt: str, *, is_in_child: bool = False) -> Step:
@@ -127,7 +126,7 @@ MAIN_SCENARIOS: tuple[Scenario, ...] = (
 )
 """The scenarios for every session."""
 
-CHILD_STEPS: tuple[Scenario, ...] = (
+CHILD_SCENARIOS: tuple[Scenario, ...] = (
     (shell_step("handoff {id} --size 1k"),),
     (shell_step("handoff {id} --size 24k --json -n", NEXT_STEP),),
     (shell_step("handoff {id} --size all --json"),),
@@ -174,7 +173,7 @@ CHILD_STEPS: tuple[Scenario, ...] = (
 )
 """Scenarios with verbs that make children."""
 
-CROSS_AGENT_STEPS: dict[str, tuple[Scenario, ...]] = {
+CROSS_AGENT_SCENARIOS: dict[str, tuple[Scenario, ...]] = {
     CLAUDE: (
         (shell_step("fork {id} --to codex --json"),),
         (shell_step("handoff {id} --to codex --json -n", NEXT_STEP),),
@@ -185,7 +184,7 @@ CROSS_AGENT_STEPS: dict[str, tuple[Scenario, ...]] = {
     ),
 }
 
-READING_STEPS: tuple[Scenario, ...] = (
+READING_SCENARIOS: tuple[Scenario, ...] = (
     (
         shell_step("info {id}"),
         shell_step("fsck {id}"),
@@ -243,7 +242,7 @@ READING_STEPS: tuple[Scenario, ...] = (
 )
 """Scenarios with verbs that read or move the session."""
 
-TYPED_STEPS: tuple[Scenario, ...] = (
+TYPED_PROMPT_SCENARIOS: tuple[Scenario, ...] = (
     (
         prompt_step(">resume --table"),
         prompt_step(">continue"),
@@ -284,7 +283,7 @@ TYPED_STEPS: tuple[Scenario, ...] = (
 )
 """Scenarios with prompts that the user types in a session, and with starts of a session."""
 
-AFTER_CLEAR: tuple[Scenario, ...] = (
+CLEAR_SCENARIOS: tuple[Scenario, ...] = (
     (
         prompt_step(">handoff go on"),
         Step(SESSION, (), {"hook_event_name": "SessionEnd", "reason": "clear"}),
@@ -293,7 +292,7 @@ AFTER_CLEAR: tuple[Scenario, ...] = (
     ),
 )
 
-MODULE_STEPS: tuple[Scenario, ...] = (
+MODULE_SCENARIOS: tuple[Scenario, ...] = (
     (module_step("handoff", NEXT_STEP),),
     (
         module_step("handoff", "12k"),
@@ -345,7 +344,7 @@ MODULE_STEPS: tuple[Scenario, ...] = (
 )
 """Scenarios with questions of the client's module, for Claude Code sessions only."""
 
-CODEX_STEPS: tuple[Scenario, ...] = (
+CODEX_SCENARIOS: tuple[Scenario, ...] = (
     (
         Step(CODEX_EVENT, ("compact",), {"hook_event_name": "PreCompact", "trigger": "auto"}),
         Step(CODEX_EVENT, ("notice",), {"hook_event_name": "Stop"}),
@@ -409,7 +408,7 @@ HOME_SCENARIOS: Scenario = (
 """The scenarios for a home with many sessions."""
 
 
-COMPACTED_SCENARIOS: tuple[Scenario, ...] = (
+COMPACTED_SESSION_SCENARIOS: tuple[Scenario, ...] = (
     (shell_step("fork {id} --before-compaction --json"), shell_step("read {id} --turns 1 --json")),
     (prompt_step(">recall"), prompt_step(">resume --table")),
 )
@@ -420,8 +419,13 @@ def scenarios_of(session: Session, *, every: bool) -> Iterator[Scenario]:
     """Yield the scenarios for an undamaged session: the main scenarios or, with ``every``, all of them."""
     yield from MAIN_SCENARIOS
     if b"compact_boundary" in session.content or b'"type":"compacted"' in session.content:
-        yield from COMPACTED_SCENARIOS
+        yield from COMPACTED_SESSION_SCENARIOS
     if not every:
         return
-    yield from (*CHILD_STEPS, *CROSS_AGENT_STEPS[session.agent], *READING_STEPS, *TYPED_STEPS)
-    yield from (*AFTER_CLEAR, *MODULE_STEPS) if session.agent == CLAUDE else CODEX_STEPS
+    yield from (
+        *CHILD_SCENARIOS,
+        *CROSS_AGENT_SCENARIOS[session.agent],
+        *READING_SCENARIOS,
+        *TYPED_PROMPT_SCENARIOS,
+    )
+    yield from (*CLEAR_SCENARIOS, *MODULE_SCENARIOS) if session.agent == CLAUDE else CODEX_SCENARIOS

@@ -90,7 +90,7 @@ class Runner:
                 self._home.register_client()
             if any("{work}/given.jsonl" in step.words for step in scenario):
                 (self._home.work / "given.jsonl").write_bytes(session.content)
-            self._home.remember_files()
+            self._home.record_file_states()
             self._run_scenario(
                 f"{session.agent}/{session.name}/{number:02d}", scenario, session, path
             )
@@ -100,7 +100,7 @@ class Runner:
         self._home.empty()
         for session in sessions:
             last, path = session, self._home.add_session(session)
-        self._home.remember_files()
+        self._home.record_file_states()
         self._run_scenario(name, scenario, last, path)
 
     def _run_scenario(self, name: str, scenario: Scenario, session: Session, path: str) -> None:

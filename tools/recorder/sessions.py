@@ -27,7 +27,7 @@ class Session(NamedTuple):
     """A session: its content, its id, and the files beside it.
 
     ``name`` identifies the session in the record. ``place`` is the path of its file relative to the
-    home, with ``{key}`` instead of the name of the project folder. ``companions`` maps the relative
+    home, with ``{key}`` instead of the name of the project folder. ``companion_files`` maps the relative
     path of each file beside it to the file in the corpus.
     """
 
@@ -36,7 +36,7 @@ class Session(NamedTuple):
     session_id: str
     place: str
     content: bytes
-    companions: dict[str, Path]
+    companion_files: dict[str, Path]
 
 
 def claude_sessions(corpus: Path) -> list[Session]:
@@ -56,18 +56,18 @@ def _claude_session(path: Path, corpus: Path, number: int) -> Session:
     is_named_by_id = UUID_PATTERN.fullmatch(path.stem) is not None
     session_id = path.stem if is_named_by_id else f"c0c0{number:04x}-0000-4000-8000-{number:012x}"
     folder = ".claude/projects/{key}"
-    companions = {}
+    companion_files = {}
     for beside in sorted(path.with_suffix("").rglob("*")):
         if beside.is_file():
-            companions[f"{folder}/{beside.relative_to(path.parent)}"] = beside
+            companion_files[f"{folder}/{beside.relative_to(path.parent)}"] = beside
     for beside in sorted(path.parent.glob("agent-*.jsonl")):
         if is_named_by_id and session_id.encode() in beside.read_bytes()[:4_096]:
-            companions[f"{folder}/{beside.name}"] = beside
+            companion_files[f"{folder}/{beside.name}"] = beside
     name = f"{path.relative_to(corpus).parts[0]}/{path.stem[:13]}"
     if path.parent.parent.name.count(".") == 2:
         name = f"{path.parent.parent.name}/{path.stem[:13]}"
     return Session(
-        CLAUDE, name, session_id, f"{folder}/{session_id}.jsonl", path.read_bytes(), companions
+        CLAUDE, name, session_id, f"{folder}/{session_id}.jsonl", path.read_bytes(), companion_files
     )
 
 
@@ -79,19 +79,19 @@ def codex_sessions(corpus: Path) -> list[Session]:
     found = []
     for path in sorted(corpus.rglob("rollout-*.jsonl")):
         session_id = UUID_PATTERN.findall(path.name)[-1]
-        companions = {}
+        companion_files = {}
         if "_cli_generated" in path.parts:
             home = next(parent for parent in path.parents if parent.parent.name == "_cli_generated")
             place = f".codex/{path.relative_to(home)}"
             for beside in sorted(home.rglob("*")):
                 if beside.is_file() and beside != path:
-                    companions[f".codex/{beside.relative_to(home)}"] = beside
+                    companion_files[f".codex/{beside.relative_to(home)}"] = beside
             name = f"{home.name}/{session_id[:13]}"
         else:
             year, month, day = re.findall(r"\d+", path.name)[:3]
             place = f".codex/sessions/{year}/{month}/{day}/{path.name}"
             name = f"{path.parent.name}/{session_id[:13]}"
-        found.append(Session(CODEX, name, session_id, place, path.read_bytes(), companions))
+        found.append(Session(CODEX, name, session_id, place, path.read_bytes(), companion_files))
     return found
 
 
@@ -114,7 +114,7 @@ def make_damaged_copies(sessions: list[Session], count: int) -> list[Session]:
     candidates = [
         session for session in sessions if 2_000 < len(session.content) <= MAX_DAMAGED_BYTES
     ]
-    kinds = list(DAMAGES.items())
+    kinds = list(DAMAGE_FUNCTIONS.items())
     made = []
     for number in range(count if candidates else 0):
         kind, damage = kinds[number % len(kinds)]
@@ -252,7 +252,7 @@ def _insert_non_object_lines(lines: list[bytes], random_source: random.Random) -
     return b"\n".join(lines)
 
 
-DAMAGES: dict[str, Damage] = {
+DAMAGE_FUNCTIONS: dict[str, Damage] = {
     "truncated": _truncate_file,
     "cut-line": _cut_line_in_half,
     "missing-line": _remove_line,
