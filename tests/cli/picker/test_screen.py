@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from prompt_toolkit.application import create_app_session
+from prompt_toolkit.application import Application, create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
+from resume_hooks.cli.picker import chooser_threads
 from resume_hooks.cli.picker.chooser_threads import ContentSearch, SearchAnswer
 from resume_hooks.cli.picker.screen import (
     Chooser,
@@ -366,3 +367,33 @@ def test_the_position_of_the_preview_depends_on_the_terminal(
     On a small terminal, there is no preview.
     """
     assert find_preview_position(columns, rows) == (is_beside_list, is_below_list)
+
+
+def test_the_preview_thread_does_not_redraw_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a preview is ready, the event loop redraws the screen.
+
+    In the preview's thread, prompt_toolkit's redraw fails while the screen closes.
+    """
+    threads: list[threading.Thread] = []
+    preview_threads: list[threading.Thread] = []
+    redraw = Application[Any].invalidate
+
+    def record_redraw(app: Application[Any]) -> None:
+        threads.append(threading.current_thread())
+        redraw(app)
+
+    def make_preview(*_: object) -> list[str]:
+        preview_threads.append(threading.current_thread())
+        return ["a preview"]
+
+    monkeypatch.setattr(Application, "invalidate", record_redraw)
+    monkeypatch.setattr(chooser_threads, "make_preview", make_preview)
+    with chooser_with_keys(three_entries) as (chooser, pipe):
+        run_when(
+            lambda: bool(preview_threads) and not preview_threads[0].is_alive(),
+            lambda: pipe.send_text("\x1b"),
+        )
+        assert chosen_title(chooser) is None
+    assert preview_threads
+    assert threads
+    assert not set(threads) & set(preview_threads)

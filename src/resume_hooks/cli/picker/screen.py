@@ -169,7 +169,8 @@ class Chooser:
         )
         self.app.ttimeoutlen = ESCAPE_WAIT_SECONDS
         filter_keys(self.app.input)
-        self._previews = PreviewReader(where, self.app.invalidate)
+        # While the screen closes, prompt_toolkit's invalidate fails in other threads.
+        self._previews = PreviewReader(where, lambda: self._call_in_event_loop(self.app.invalidate))
         self.app.after_render += self._handle_first_paint
 
     def run_until_closed(self) -> ListedSession | None:
