@@ -187,7 +187,7 @@ def tool_result(
 
 
 def repl_script(
-    made: Iterable[tuple[str, Record, Any]],
+    script_calls: Iterable[tuple[str, Record, Any]],
     *,
     uuid: str,
     parent: str | None,
@@ -196,10 +196,10 @@ def repl_script(
     ts: float | str = 0,
     session_id: str = SESSION,
 ) -> list[Record]:
-    """Return a script for the tool REPL, its result, and the calls that the script made.
+    """Return a call of the tool REPL, its result, and the calls that the REPL's script made.
 
-    Each item of ``made`` consists of a tool, its input, and the details that the client stores next
-    to a result. If an ``Exception`` is given instead of the details, the call fails. The parent of
+    Each item of ``script_calls`` consists of a tool, its input, and the details that the client
+    stores next to the result. If the details are an ``Exception``, the call fails. The parent of
     each record is the previous record. The uuid of the last record is ``{uuid}-end``.
     """
     at: Record = {"ts": ts, "session_id": session_id}
@@ -220,7 +220,7 @@ def repl_script(
         ),
     ]
     unsent: Record = {"isVirtual": True, **at}
-    for number, (tool, inputs, gave) in enumerate(made):
+    for number, (tool, inputs, gave) in enumerate(script_calls):
         call_id, own = f"repl_{uuid}_{number}", f"{uuid}-{number}"
         failed = isinstance(gave, Exception)
         answer = result(call_id, str(gave) if failed else "", is_error=failed)

@@ -42,7 +42,7 @@ _REAL_HOME_PREFIXES = tuple(
 INACCESSIBLE_HOME = "/dev/null/home-of-the-tests"
 """HOME in the tests. Its parent is a device, so not even root can read or create anything in it."""
 
-MEMORY_FOLDER = "/dev/shm"
+RAM_DISK_FOLDER = "/dev/shm"
 """A memory file system for temporary folders, used if it is large enough.
 
 On a disk, the tests are much slower.
@@ -63,8 +63,8 @@ def _has_room_for_tests(folder: str) -> bool:
     return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= MIN_FREE_BYTES
 
 
-if _has_room_for_tests(MEMORY_FOLDER):
-    os.environ.setdefault(TEMP_ROOT_VARIABLE, MEMORY_FOLDER)
+if _has_room_for_tests(RAM_DISK_FOLDER):
+    os.environ.setdefault(TEMP_ROOT_VARIABLE, RAM_DISK_FOLDER)
 
 # A test on a busy machine may need a long time for an example. CI tries the same examples in each
 # run. A new example would let an unrelated change fail.
@@ -207,8 +207,8 @@ Together with those core tests that mention parts, they cover every place where 
 uses another part.
 """
 
-ARE_PARTS_INSTALLED = list(map(seam.is_installed, PART_NAMES))
-"""Whether each optional part is installed. The keys are the names of the parts."""
+INSTALLED_PART_NAMES = list(filter(seam.is_installed, PART_NAMES))
+"""The names of the optional parts that are installed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -219,13 +219,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip test files of missing parts and, with ``--apart``, those that ``make core`` runs completely."""
+    """Skip test files of missing parts and, with ``--apart``, files whose tests all run in ``make core``."""
     if not collection_path.match("test_*.py"):
         return None
-    if not all(ARE_PARTS_INSTALLED):
-        here_alone = not any(ARE_PARTS_INSTALLED) and _is_below_parts(collection_path)
+    if len(INSTALLED_PART_NAMES) < len(PART_NAMES):
+        here_alone = not INSTALLED_PART_NAMES and _runs_without_parts(collection_path)
         return not (here_alone or _needs_parts(collection_path)) or None
-    if not config.getoption("--apart") or not _is_below_parts(collection_path):
+    if not config.getoption("--apart") or not _runs_without_parts(collection_path):
         return None
     return (
         not re.search(r"mark\.(e2e|slow|part)\b", collection_path.read_text(encoding="utf-8"))
@@ -263,12 +263,12 @@ def _names_an_absent_part(item: pytest.Item) -> bool:
 
 
 def _runs_in_core(item: pytest.Item) -> bool:
-    return _is_below_parts(item.path) and not any(
+    return _runs_without_parts(item.path) and not any(
         item.get_closest_marker(name) for name in ("e2e", "slow", "part")
     )
 
 
-def _is_below_parts(path: Path) -> bool:
+def _runs_without_parts(path: Path) -> bool:
     file = path.relative_to(REPO / "tests")
     return not TESTS_WITHOUT_PARTS.isdisjoint({file.parts[0], str(file)})
 

@@ -64,7 +64,7 @@ class RealSession:
         return self.path.name == FOREIGN_EXPORT
 
     @property
-    def has_talk(self) -> bool:
+    def has_messages(self) -> bool:
         """Check whether the live chain contains messages. In some files of the corpus, it has none."""
         return any(node.is_message for node in self.transcript.chain)
 

@@ -17,7 +17,7 @@ NOBODY_UID = 65_534
 WRITE_FUNCTIONS = ("copy_file_range", "sendfile", "write")
 """Functions that write to an open file. Python raises no audit event for them."""
 
-CHANGE_EVENTS = frozenset(
+DISK_CHANGE_EVENTS = frozenset(
     {
         "os.chmod",
         "os.chown",
@@ -40,11 +40,11 @@ The event ``open`` is counted separately, only if it opens a file for writing.
 def kill_before_each_change(
     prepare: Callable[[], Callable[[], object]], *, every: int = 1
 ) -> Iterator[bool]:
-    """Run a function repeatedly, and kill it at a different point of each run.
+    """Run a function repeatedly in new processes, and kill each process at a different point.
 
-    It is killed before its first change of the disk, then before its second, and so on. Yields True
-    after each kill, and False after the run that was not killed. With ``every=3``, the function is
-    killed only before every third change.
+    The first process is killed before its first change of the disk, the second process before its
+    second change, and so on. Yields True after each kill, and False after the run that was not
+    killed. With ``every=3``, processes are killed only before every third change.
     """
     for count in range(1, 5_000, every):
         status = exit_code_of_fork(prepare(), killed_before=count)
@@ -77,13 +77,15 @@ def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def count_event(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in CHANGE_EVENTS or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+        if event in DISK_CHANGE_EVENTS or (
+            event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        ):
             count_down()
 
-    def counted_call(call: Callable[..., Any]) -> Callable[..., Any]:
-        def count_and_call(*words: Any, **named: Any) -> Any:
+    def add_counter(call: Callable[..., Any]) -> Callable[..., Any]:
+        def count_and_call(*arguments: Any, **keywords: Any) -> Any:
             count_down()
-            return call(*words, **named)
+            return call(*arguments, **keywords)
 
         return count_and_call
 
@@ -91,7 +93,7 @@ def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
         if count:
             sys.addaudithook(count_event)
             for name in WRITE_FUNCTIONS:
-                setattr(os, name, counted_call(getattr(os, name)))
+                setattr(os, name, add_counter(getattr(os, name)))
         work()
         code = 0
     except BaseException:  # noqa: BLE001 - the end of a process: it prints its trace
@@ -100,10 +102,10 @@ def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
         os._exit(code)
 
 
-def limit_file_size(limit: int) -> None:
-    """Keep this process from making a file larger than ``limit`` bytes, as if the disk were full."""
+def limit_file_size(max_bytes: int) -> None:
+    """Keep this process from making a file larger than ``max_bytes`` bytes, as if the disk were full."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, max_bytes))
 
 
 @contextlib.contextmanager

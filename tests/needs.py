@@ -35,7 +35,7 @@ def require_for_test(what: str, present: object, how: str) -> None:
 
 
 def one_in(step: int, values: Iterable[Any]) -> list[Any]:
-    """Return every ``step``-th of the values as test parameters, and all of them with RUN_ALL=1."""
+    """Return the values as test parameters. All but every ``step``-th are tested only with RUN_ALL=1."""
     return [
         value if not at % step else pytest.param(value, marks=pytest.mark.wide)
         for at, value in enumerate(values)

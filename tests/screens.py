@@ -46,7 +46,7 @@ class Screen:
         columns: int = 120,
         rows: int = 40,
     ) -> None:
-        """Start the program. ``notes`` is the folder for the shell's files."""
+        """Start the program. The shell writes its files to the folder ``notes``."""
         notes.mkdir(exist_ok=True)
         self._notes = notes
         env = {

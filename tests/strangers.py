@@ -71,7 +71,6 @@ def hostile_records() -> list[Record]:
 
 
 def _hostile_chain() -> list[Record]:
-    """Return the records of the conversation."""
     first = user(
         HOSTILE_MESSAGES[0],
         uuid="u1",

@@ -172,7 +172,7 @@ def test_trim_writes_a_child_only_if_it_pays_off(config_home: ConfigHome) -> Non
 def searchable_sessions(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[Path]:
-    """Write three sessions: one with a sub-agent, a continuation of that one, and one in another project."""
+    """Write three sessions: one with a sub-agent, its continuation, and one in another project."""
     monkeypatch.chdir(tmp_path)
     folder, elsewhere = config_home.project(str(tmp_path)), config_home.project(CWD)
     paths = [(elsewhere if n == 3 else folder) / f"{session_id(n)}.jsonl" for n in (1, 2, 3)]
@@ -272,8 +272,10 @@ def test_search_refuses_invalid_arguments(searchable_sessions: list[Path]) -> No
         search_sessions("linter", session=session_id(9))
 
 
-def test_fork_writes_a_child_whole_cut_or_moved(config_home: ConfigHome, tmp_path: Path) -> None:
-    """``fork_session`` writes a whole or a cut fork, for the same folder or for a different one.
+def test_a_fork_can_be_whole_cut_or_in_another_folder(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """``fork_session`` copies a whole session or its beginning, for the same or another folder.
 
     With ``dry_run`` it writes nothing.
     """

@@ -67,13 +67,13 @@ def session_in_client(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) 
 
 
 def answer_of_hook(
-    main: Any, session_in_client: str, number: str = SESSION, **event: str
+    main: Any, session_in_client: str, session_id: str = SESSION, **event: str
 ) -> dict[str, Any]:
     """Run a hook and return its answer, or ``{}`` if it prints nothing."""
     out = run_hook_main(
         main,
         json.dumps(
-            {"session_id": number, "transcript_path": session_in_client, "cwd": CWD, **event}
+            {"session_id": session_id, "transcript_path": session_in_client, "cwd": CWD, **event}
         ).encode(),
     )
     return dict(json.loads(out)) if out else {}

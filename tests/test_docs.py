@@ -37,7 +37,7 @@ PAGE_GLOBS = (
     "commands/*.md",
 )
 PAGES = [page for glob in PAGE_GLOBS for page in REPO.glob(glob)]
-FIRST_WORDS = {*VERBS, *VERB_ALIASES, *FORMER_VERBS} - {"tag"}
+FIRST_COMMAND_WORDS = {*VERBS, *VERB_ALIASES, *FORMER_VERBS} - {"tag"}
 """First words of commands that the pages show without ``resume-hooks`` before them.
 
 ``tag`` is left out, because the pages also use it as the name of a kind of record.
@@ -97,7 +97,7 @@ def test_every_verb_command_and_trigger_is_documented() -> None:
     ]
 
 
-def test_the_start_of_the_readme_describes_automatic_actions() -> None:
+def test_the_readme_and_the_manifests_say_what_the_plugin_keeps() -> None:
     """The beginning of the README and the manifests say what the plugin reads, keeps and downloads."""
     first_screen = "\n".join((REPO / "README.md").read_text("utf-8").split("\n")[:40])
     for words in (
@@ -248,7 +248,7 @@ def test_every_message_in_troubleshooting_is_in_the_source() -> None:
         for piece in " ".join(words.split()).split("…")
         if piece.strip()
     ]
-    # These messages come from the client.
+    # This message comes from the client, so it is not in our source.
     ours = [piece for piece in pieces if piece != "UserPromptSubmit operation blocked by hook"]
     missing = [piece for piece in ours if piece not in source]
     assert missing == [] or not all(seam.is_installed(part) for part in PART_NAMES)
@@ -265,7 +265,7 @@ def test_every_command_in_the_pages_is_valid() -> None:
             found = re.fullmatch(r"(resume-hooks |sh [\w/]*hooks/engine )?(?!VERB)(\w.*)", line)
             if (
                 found
-                and (found[1] or found[2].partition(" ")[0] in FIRST_WORDS)
+                and (found[1] or found[2].partition(" ")[0] in FIRST_COMMAND_WORDS)
                 and not is_valid_command(shlex.split(found[2]))
             ):
                 failed.append(f"{page.name}: {shown}")

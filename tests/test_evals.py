@@ -134,7 +134,7 @@ def eval_suite(tmp_path: Path) -> Iterator[EvalSuite]:
 
 @pytest.mark.e2e
 def test_all_cases_load(eval_suite: EvalSuite) -> None:
-    """The client loads all cases without an error, but it reports a case that was damaged."""
+    """The client loads all cases without an error. If a case file is damaged, the client reports this."""
     said, scores = eval_suite.run_eval("done", "--max-cost-usd", "0.00001", "-j", "1")
     assert "case file" not in said
     assert len(scores) == 1

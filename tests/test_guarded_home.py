@@ -18,7 +18,7 @@ REAL_CLAUDE_HOME = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude")
 FILE_IN_REAL_HOME = os.path.join(REAL_CLAUDE_HOME, "projects", "-never", "x.jsonl")
 REAL_CODEX_HOME = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".codex")
 
-HOME_ACCESSES: list[Callable[[], object]] = [
+REAL_HOME_ACCESSES: list[Callable[[], object]] = [
     lambda: open(FILE_IN_REAL_HOME, "rb"),  # noqa: SIM115
     lambda: os.open(FILE_IN_REAL_HOME.encode(), os.O_RDONLY),
     lambda: os.listdir(REAL_CLAUDE_HOME),
@@ -35,14 +35,14 @@ HOME_ACCESSES: list[Callable[[], object]] = [
 ]
 
 
-@pytest.mark.parametrize("touch", HOME_ACCESSES)
-def test_access_to_the_real_home_raises_an_error(touch: Callable[[], object]) -> None:
+@pytest.mark.parametrize("access_home", REAL_HOME_ACCESSES)
+def test_access_to_the_real_home_raises_an_error(access_home: Callable[[], object]) -> None:
     """An attempt to open, list, create, move or delete a file of the real home raises an error.
 
     The file is not touched. It makes no difference how the path is written.
     """
     with pytest.raises(AssertionError, match=r"never touch the real ~/\.claude"):
-        touch()
+        access_home()
 
 
 def test_the_home_does_not_exist_by_default() -> None:

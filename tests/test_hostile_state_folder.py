@@ -41,9 +41,9 @@ def state_folder(home: ConfigHome) -> Path:
 
 
 def outside_folder(home: ConfigHome) -> Path:
-    """Write a folder outside the state folder, and return it.
+    """Create a folder outside the state folder, and return it.
 
-    The files in it have the names of state files.
+    Its files have the names of state files.
     """
     folder = home.root / "outside"
     folder.mkdir()
@@ -238,10 +238,10 @@ def test_a_database_of_another_program_is_left_unchanged(config_home: ConfigHome
     assert index_status(config_home.where).state == "ready"
 
 
-def test_a_hard_linked_links_file_is_replaced_by_a_copy(config_home: ConfigHome) -> None:
-    """If the file of links is a hard link, it is replaced with a copy before a row is added.
+def test_a_hard_linked_log_of_links_is_replaced_by_a_copy(config_home: ConfigHome) -> None:
+    """If the log of links is a hard link, it is replaced with a copy before a row is added.
 
-    The other name of the file still leads to the old rows.
+    The file's other name still leads to the old rows.
     """
     state = state_folder(config_home)
     link_log.record_link(HANDOFF_LINK, config_home.where)

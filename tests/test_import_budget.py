@@ -54,7 +54,9 @@ SLOW_MODULES = {
 """Modules that take 2 to 20 ms to import. The fastest hooks do not import them."""
 
 
-def loaded_modules(home: ConfigHome, program: str, event: object = None, *words: str) -> set[str]:
+def list_imported_modules(
+    home: ConfigHome, program: str, event: object = None, *arguments: str
+) -> set[str]:
     """Run a hook or a verb, and return the modules that it imports.
 
     Modules that Python has already imported at its start are left out.
@@ -64,7 +66,7 @@ def loaded_modules(home: ConfigHome, program: str, event: object = None, *words:
         f"{PROGRAMS_BY_NAME[program]}\nprint(*(set(sys.modules) - before), file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-I", "-c", script, *words],
+        [sys.executable, "-I", "-c", script, *arguments],
         input=json.dumps(event).encode(),
         env={**home.environ, "RESUME_HOOKS_CLIPBOARD": "none"},
         capture_output=True,
@@ -80,18 +82,18 @@ def add_parent_packages(modules: set[str]) -> set[str]:
     return {name.rsplit(".", cut)[0] for name in modules for cut in range(name.count(".") + 1)}
 
 
-def list_modules_of_prompt(home: ConfigHome, prompt: str) -> set[str]:
+def list_modules_imported_by_prompt(home: ConfigHome, prompt: str) -> set[str]:
     """Return the modules that are imported to answer a trigger, and their packages."""
     write_session(home.project(), SESSION, conversation(2))
     return add_parent_packages(
-        loaded_modules(home, "prompt", {"session_id": SESSION, "prompt": prompt})
+        list_imported_modules(home, "prompt", {"session_id": SESSION, "prompt": prompt})
     )
 
 
 @pytest.mark.parametrize("prompt", [">session", ">help", "/resume-hooks:session"])
 def test_the_fastest_triggers_import_little(config_home: ConfigHome, prompt: str) -> None:
     """``>session`` and ``>help`` import no parser, no transcript code and no command line."""
-    found = list_modules_of_prompt(config_home, prompt)
+    found = list_modules_imported_by_prompt(config_home, prompt)
     assert found.isdisjoint(
         HEAVY_MODULES
         | SLOW_MODULES
@@ -121,7 +123,7 @@ def test_triggers_that_read_a_transcript_import_little(
 
 def assert_transcript_imports(config_home: ConfigHome, prompt: str) -> None:
     """Check the imports of a trigger whose answer needs the transcript."""
-    found = list_modules_of_prompt(config_home, prompt)
+    found = list_modules_imported_by_prompt(config_home, prompt)
     trims = {
         name
         for name in found
@@ -133,7 +135,7 @@ def assert_transcript_imports(config_home: ConfigHome, prompt: str) -> None:
 
 def test_the_search_trigger_imports_only_the_index_and_orjson(config_home: ConfigHome) -> None:
     """``>search`` imports orjson and the index, but no other slow module such as multiprocessing."""
-    found = list_modules_of_prompt(config_home, ">search prompt")
+    found = list_modules_imported_by_prompt(config_home, ">search prompt")
     assert {"orjson", *INDEX_MODULES} <= found
     assert found.isdisjoint(
         (HEAVY_MODULES - INDEX_MODULES)
@@ -148,7 +150,9 @@ def test_the_end_of_a_turn_loads_little(config_home: ConfigHome) -> None:
     """
     write_session(config_home.project(), SESSION, conversation(2))
     found = add_parent_packages(
-        loaded_modules(config_home, "notice", {"session_id": SESSION, "hook_event_name": "Stop"})
+        list_imported_modules(
+            config_home, "notice", {"session_id": SESSION, "hook_event_name": "Stop"}
+        )
     )
     assert "orjson" in found
     assert found.isdisjoint(
@@ -176,7 +180,7 @@ def test_hooks_before_the_engine_import_only_the_standard_library(
         "hook_event_name": "SessionEnd",
         "reason": "clear",
     }
-    found = loaded_modules(config_home, program, event)
+    found = list_imported_modules(config_home, program, event)
     foreign = (
         {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
     )
@@ -194,7 +198,7 @@ def test_hooks_before_the_engine_import_only_the_standard_library(
 def test_quick_verbs_do_not_load_pydantic_or_rich(config_home: ConfigHome, verb: str) -> None:
     """``lineage``, ``find-original`` and ``find-derived`` import click, but not pydantic or rich."""
     write_session(config_home.project(), SESSION, conversation(2))
-    found = add_parent_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
+    found = add_parent_packages(list_imported_modules(config_home, "cli", None, verb, SESSION))
     assert "click" in found
     assert found.isdisjoint(
         {"pydantic", "rich", "importlib.metadata", "asyncio", "pyperclip", *INDEX_MODULES}
@@ -215,7 +219,9 @@ def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHom
     reads.
     """
     write_session(config_home.project(), SESSION, conversation(2))
-    found = add_parent_packages(loaded_modules(config_home, "cli", None, "sessions", "--all"))
+    found = add_parent_packages(
+        list_imported_modules(config_home, "cli", None, "sessions", "--all")
+    )
     assert found.isdisjoint(
         HEAVY_MODULES
         | {
@@ -236,7 +242,7 @@ def test_a_repeated_search_loads_no_click(config_home: ConfigHome, form: list[st
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):
         found = add_parent_packages(
-            loaded_modules(config_home, "search", None, "search", "--all", "prompt", *form)
+            list_imported_modules(config_home, "search", None, "search", "--all", "prompt", *form)
         )
         assert found >= INDEX_MODULES
         assert found.isdisjoint(
@@ -262,9 +268,9 @@ def test_other_verbs_do_not_load_the_index(config_home: ConfigHome, words: list[
     """Verbs for one session do not import the index, with or without ``--json``."""
     write_session(config_home.project(), SESSION, conversation(2))
     for asked in (words, [*words, "--json"])[: len(words)]:
-        assert add_parent_packages(loaded_modules(config_home, "cli", None, *asked)).isdisjoint(
-            INDEX_MODULES
-        )
+        assert add_parent_packages(
+            list_imported_modules(config_home, "cli", None, *asked)
+        ).isdisjoint(INDEX_MODULES)
 
 
 def test_the_card_of_a_long_session_imports_no_plans(config_home: ConfigHome) -> None:
@@ -276,7 +282,7 @@ def test_the_card_of_a_long_session_imports_no_plans(config_home: ConfigHome) ->
     filling = user("x" * (MAX_QUICK_SCAN_BYTES + 1), uuid="long", parent=rest[-1]["uuid"], ts=9)
     write_session(config_home.project(), SESSION, [first, *rest, filling])
     found = add_parent_packages(
-        loaded_modules(config_home, "prompt", {"session_id": SESSION, "prompt": ">resume"})
+        list_imported_modules(config_home, "prompt", {"session_id": SESSION, "prompt": ">resume"})
     )
     assert "resume_hooks.derive.compare" in found
     assert found.isdisjoint(
@@ -298,13 +304,13 @@ def test_a_named_session_does_not_load_the_chooser(config_home: ConfigHome, verb
         SESSION,
         [{**row, **here} for row in conversation(2)],
     )
-    found = add_parent_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
+    found = add_parent_packages(list_imported_modules(config_home, "cli", None, verb, SESSION))
     assert found.isdisjoint({"prompt_toolkit", "asyncio", "pydantic", "resume_hooks.cli.picker"})
 
 
 def test_the_chooser_does_not_load_the_index_at_first(config_home: ConfigHome) -> None:
     """The chooser imports the index only after it has drawn the screen."""
-    found = loaded_modules(config_home, "chooser")
+    found = list_imported_modules(config_home, "chooser")
     assert "resume_hooks.cli.picker.screen" in found
     assert found.isdisjoint(
         {*INDEX_MODULES, "resume_hooks.search.run_search", "resume_hooks.search.index.connect"}
@@ -313,7 +319,7 @@ def test_the_chooser_does_not_load_the_index_at_first(config_home: ConfigHome) -
 
 def test_the_help_of_a_verb_loads_only_its_declaration(config_home: ConfigHome) -> None:
     """The help of a verb imports only the verb's options, not the code that runs it."""
-    found = add_parent_packages(loaded_modules(config_home, "helps", None, *VERBS))
+    found = add_parent_packages(list_imported_modules(config_home, "helps", None, *VERBS))
     assert found.isdisjoint(
         HEAVY_MODULES | {"resume_hooks.redaction", "resume_hooks.archive", "resume_hooks.hooks"}
     )
@@ -340,7 +346,7 @@ def test_the_help_of_a_verb_loads_only_its_declaration(config_home: ConfigHome) 
 
 def test_help_loads_no_verb(config_home: ConfigHome) -> None:
     """The general help of the command line imports no verb."""
-    found = loaded_modules(config_home, "cli", None, "--help")
+    found = list_imported_modules(config_home, "cli", None, "--help")
     assert {name for name in found if name.startswith("resume_hooks.cli.")} <= {
         "resume_hooks.cli.main",
         "resume_hooks.cli.output",

@@ -80,7 +80,7 @@ def find_functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctio
 
 
 def find_constant_names(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of a module's constants, without those of an enumeration's members."""
+    """Yield the names that are assigned at the top level of a module."""
     for statement in tree.body:
         if isinstance(statement, ast.Assign):
             targets = statement.targets
@@ -139,15 +139,15 @@ def test_a_field_names_its_content(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CLIENT_MODULES, ids=lambda path: path.name)
-def test_a_name_in_the_client_includes_its_object(path: Path) -> None:
-    """No function, constant or variable in the client's module is named with only a participle."""
+def test_no_name_in_the_clients_module_is_only_a_participle(path: Path) -> None:
+    """No name of a function, constant or variable in the client's module is only a participle."""
     names = DECLARATION_PATTERN.findall(path.read_text(encoding="utf-8"))
     assert [name for name in names if name.lower() in PARTICIPLES] == []
 
 
 @pytest.mark.parametrize("path", MODULE_PATHS, ids=lambda path: str(path.relative_to(REPO)))
 def test_no_sentence_has_an_awkward_phrase(path: Path) -> None:
-    """No docstring or message contains an odd phrase, except the patterns that search for these phrases."""
+    """No text in the code contains an odd phrase, except the patterns that search for these phrases."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     texts = [
         node.value

@@ -69,7 +69,7 @@ class GreetSchema(StrictModel):
 
 @pytest.fixture
 def example_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Create a part that follows the recipe in docs/architecture.md, and add it to the table."""
+    """Create a part that follows the recipe in docs/architecture.md, and add it to the table of parts."""
     part = tmp_path / "example"
     (part / "verbs").mkdir(parents=True)
     for name, text in {

@@ -147,8 +147,10 @@ def test_a_variable_may_name_the_project_folder(name: str, config: str, *, named
     assert paths.project_folder_names("/w", Where(environ)) == [*([name] if named else []), "-w"]
 
 
-def test_a_long_key_without_a_folder_ends_with_the_engines_hash(config_home: ConfigHome) -> None:
-    """If a long path has no folder yet, its key ends with the hash that the engine computes."""
+def test_the_key_of_a_long_path_without_a_folder_has_the_engines_hash(
+    config_home: ConfigHome,
+) -> None:
+    """If a long path has no project folder yet, its key ends with the engine's own hash."""
     expected = [str(config_home.config / "projects" / project_key(LONG_PATH))]
     assert project_folders(LONG_PATH, config_home.where) == expected
     (config_home.config / "projects").rmdir()
@@ -194,10 +196,10 @@ def test_text_that_is_not_a_uuid_is_not_a_session_id(text: object) -> None:
 
 
 @given(st.uuids())
-def test_uuids_are_session_ids(number: object) -> None:
+def test_every_uuid_is_a_session_id(any_uuid: object) -> None:
     """Every UUID is a session id and can be the name of a session's file."""
-    assert is_session_id(str(number))
-    assert session_id_from_path(f"/any/{number}.jsonl") == str(number)
+    assert is_session_id(str(any_uuid))
+    assert session_id_from_path(f"/any/{any_uuid}.jsonl") == str(any_uuid)
 
 
 def test_only_regular_named_files_are_sessions(tmp_path: Path) -> None:
@@ -269,9 +271,9 @@ def write_special_file(path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "dangling"])
 def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
-    """Pipes, devices, folders and broken links are not read, and reading them does not hang.
+    """Pipes, devices, folders and broken links are not read, and no attempt to read them hangs.
 
-    ``read_json_object`` returns an empty object for them.
+    ``read_json_object`` returns an empty object for them. The other functions raise OSError.
     """
     path = tmp_path / "settings.json"
     write_special_file(path, kind)
@@ -283,9 +285,9 @@ def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_link_to_a_regular_file_is_read(tmp_path: Path) -> None:
-    """A link to a regular file is read, because settings may be in a folder of dotfiles.
+    """A link to a regular file is read, because users may link their settings to a folder of dotfiles.
 
-    With ``follow=False`` it raises an error.
+    ``open_regular`` with ``follow=False`` raises an error instead.
     """
     (tmp_path / "dotfiles.json").write_text('{"a": 1}')
     (tmp_path / "link.json").symlink_to(tmp_path / "dotfiles.json")

@@ -57,7 +57,7 @@ def text_of_picture(name: str) -> str:
 
 
 def remove_variable_parts(text: str, home: str = "~") -> str:
-    """Return a text without numbers, ids, homes and spaces, so that tests compare only the words."""
+    """Return a text without numbers, ids, paths of homes and spaces, so that tests compare only the words."""
     text = text.replace(home, "~")
     text = re.sub(
         r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-f]*\d)[0-9a-f]{8}\b", "#", text

@@ -15,7 +15,7 @@ from resume_hooks import part_table, questions, seam
 from tests.needs import REPO, python39_path
 
 SOURCE_FOLDER = REPO / "src" / "resume_hooks"
-EARLY_MODULE_NAMES = [
+PRE_INSTALL_MODULE_NAMES = [
     "errors", "part", "paths", "part_table", "untrusted_folders", "questions", "seam", "shared_values",
     "archive.__init__", "archive.retention.__init__", "archive.retention.pending",
     "hooks.__init__", "hooks.end_process", "hooks.fallback", "hooks.hook_state", "hooks.pending_handoff",
@@ -31,38 +31,40 @@ EARLY_MODULE_NAMES = [
     "system.terminal", "system.text", "transcripts.__init__", "transcripts.metadata_records",
     "transcripts.lines", "transcripts.parted_text",
 ]  # fmt: skip
-EARLY_QUESTIONS = (questions.line_at_start, questions.needs_database_driver)
+PRE_INSTALL_QUESTIONS = (questions.line_at_start, questions.needs_database_driver)
 """Questions to the parts that may be asked before the engine is installed."""
 
-EARLY_FUNCTIONS = [
+PRE_INSTALL_FUNCTIONS = [
     *((part, value) for part, _, value in part_table.HOSTS.values()),
     *(
         answer
-        for question in EARLY_QUESTIONS
+        for question in PRE_INSTALL_QUESTIONS
         for answer in part_table.ANSWER_FUNCTIONS.get(question.name, ())
     ),
 ]
-EARLY_MODULE_NAMES += sorted(
+PRE_INSTALL_MODULE_NAMES += sorted(
     {
         f"parts.{part}.{module}"
-        for part, function in EARLY_FUNCTIONS
+        for part, function in PRE_INSTALL_FUNCTIONS
         if seam.is_installed(part)
         for module in ("__init__", function.partition(":")[0])
     }
 )
-EARLY_FILE_PATHS = [
-    *(SOURCE_FOLDER / f"{name.replace('.', '/')}.py" for name in EARLY_MODULE_NAMES),
+PRE_INSTALL_FILE_PATHS = [
+    *(SOURCE_FOLDER / f"{name.replace('.', '/')}.py" for name in PRE_INSTALL_MODULE_NAMES),
     *sorted((REPO / "hooks").glob("*.py")),
 ]
 
 
-@pytest.mark.parametrize("path", EARLY_FILE_PATHS, ids=lambda path: str(path.relative_to(REPO)))
+@pytest.mark.parametrize(
+    "path", PRE_INSTALL_FILE_PATHS, ids=lambda path: str(path.relative_to(REPO))
+)
 def test_the_syntax_is_valid_in_python_3_9(path: Path) -> None:
     """Code that runs before the engine is installed has no syntax that is missing in Python 3.9."""
     ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
-@pytest.mark.parametrize("module", EARLY_MODULE_NAMES)
+@pytest.mark.parametrize("module", PRE_INSTALL_MODULE_NAMES)
 def test_each_module_loads_in_python_3_9(module: str) -> None:
     """Python 3.9 can import each module that is used before the engine is installed."""
     python, folder = python39_path(), str(SOURCE_FOLDER.parent)
@@ -77,7 +79,7 @@ def test_each_module_loads_in_python_3_9(module: str) -> None:
 def test_imported_modules_are_in_the_list() -> None:
     """Every module that a listed module imports is listed too, or is one of the exceptions."""
     missing = set()
-    for path in EARLY_FILE_PATHS:
+    for path in PRE_INSTALL_FILE_PATHS:
         if path.stem == "questions":  # This module imports types, but only for mypy.
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -87,7 +89,7 @@ def test_imported_modules_are_in_the_list() -> None:
                     for name in (inner, f"{inner}.{alias.name}".removeprefix(".")):
                         if (
                             SOURCE_FOLDER / f"{name.replace('.', '/')}.py"
-                        ).is_file() and name not in EARLY_MODULE_NAMES:
+                        ).is_file() and name not in PRE_INSTALL_MODULE_NAMES:
                             missing.add(name)
     assert missing <= {
         "__main__", "derive.child.copy_files", "hooks.after_compaction", "hooks.background", "hooks.context_notice",

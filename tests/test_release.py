@@ -124,7 +124,7 @@ def test_the_changes_of_a_version_come_from_the_changelog() -> None:
 def test_the_client_would_create_the_tag(
     client: ClientVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client's own command would create the release's tag, unless a change is not committed."""
+    """The client's own command would create the release's tag, but fails if there are uncommitted changes."""
     clone = clone_repository(tmp_path / "clone")
     commit = (
         "git",

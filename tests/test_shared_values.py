@@ -23,8 +23,8 @@ def test_the_guide_states_the_time_limit_of_a_model() -> None:
     assert f"It costs tokens and takes up to {MODEL_TIMEOUT_TEXT}" in guide
 
 
-def test_the_shell_pattern_matches_a_large_context() -> None:
-    """The pattern for a large context in ``hooks/session-start`` matches the digits of ``COLD_CACHE_NOTICE_TOKENS``.
+def test_the_hooks_pattern_agrees_with_the_token_limit() -> None:
+    """The pattern in ``hooks/session-start`` matches the counts from ``COLD_CACHE_NOTICE_TOKENS`` upwards.
 
     The script needs a pattern because it cannot compare numbers in a text without starting a
     process.

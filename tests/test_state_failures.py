@@ -43,14 +43,14 @@ WRITE_FLAGS = os.O_CREAT | os.O_WRONLY | os.O_RDWR
 FolderFailure = Callable[[Path], contextlib.AbstractContextManager[None]]
 
 
-def failing_writes(number: int) -> FolderFailure:
+def failing_writes(error_number: int) -> FolderFailure:
     """Return a context manager that makes writes to the state folder fail with this error number."""
 
     @contextlib.contextmanager
     def fail_writes(state: Path) -> Iterator[None]:
         state.mkdir(mode=0o700, exist_ok=True)
         with pytest.MonkeyPatch.context() as patch:
-            _patch_writes(patch, state, lambda: OSError(number, os.strerror(number)))
+            _patch_writes(patch, state, lambda: OSError(error_number, os.strerror(error_number)))
             yield
 
     return fail_writes
@@ -69,19 +69,19 @@ def keep_removing_folder(state: Path) -> Iterator[None]:
 
 
 def _patch_writes(
-    patch: pytest.MonkeyPatch, state: Path, act: Callable[[], OSError | None]
+    patch: pytest.MonkeyPatch, state: Path, before_write: Callable[[], OSError | None]
 ) -> None:
     real_open, real_mkdir = os.open, os.mkdir
 
-    def open_or_fail(path: Any, flags: int, *rest: Any, **named: Any) -> int:
-        if str(path).startswith(str(state)) and flags & WRITE_FLAGS and (error := act()):
+    def open_or_fail(path: Any, flags: int, *rest: Any, **keywords: Any) -> int:
+        if str(path).startswith(str(state)) and flags & WRITE_FLAGS and (error := before_write()):
             raise error
-        return real_open(path, flags, *rest, **named)
+        return real_open(path, flags, *rest, **keywords)
 
-    def mkdir_or_fail(path: Any, *rest: Any, **named: Any) -> None:
-        if str(path).startswith(f"{state}/") and (error := act()):
+    def mkdir_or_fail(path: Any, *rest: Any, **keywords: Any) -> None:
+        if str(path).startswith(f"{state}/") and (error := before_write()):
             raise error
-        real_mkdir(path, *rest, **named)
+        real_mkdir(path, *rest, **keywords)
 
     patch.setattr(os, "open", open_or_fail)
     patch.setattr(os, "mkdir", mkdir_or_fail)
@@ -106,7 +106,7 @@ def put_link_in_place_of_folder(state: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def use_impossible_folder(_: Path) -> Iterator[None]:
+def set_impossible_state_folder(_: Path) -> Iterator[None]:
     """Set RESUME_HOOKS_HOME to a folder that cannot exist."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RESUME_HOOKS_HOME", "/dev/null/state")
@@ -122,7 +122,7 @@ FAILURES_BY_NAME: dict[str, FolderFailure] = {
     "vanishing": keep_removing_folder,
     "a file": put_file_in_place_of_folder,
     "a link": put_link_in_place_of_folder,
-    "nowhere": use_impossible_folder,
+    "nowhere": set_impossible_state_folder,
 }
 
 

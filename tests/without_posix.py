@@ -76,10 +76,12 @@ def _windows_lock_module() -> SimpleNamespace:
 
 
 def _without_dir_fd(call: Callable[..., Any]) -> Callable[..., Any]:
-    def refuse_folder_descriptor(*words: Any, **named: Any) -> Any:
-        if any(named.pop(key, None) is not None for key in ("dir_fd", "src_dir_fd", "dst_dir_fd")):
+    def refuse_folder_descriptor(*arguments: Any, **keywords: Any) -> Any:
+        if any(
+            keywords.pop(key, None) is not None for key in ("dir_fd", "src_dir_fd", "dst_dir_fd")
+        ):
             raise NotImplementedError("dir_fd unavailable on this platform")
-        return call(*words, **named)
+        return call(*arguments, **keywords)
 
     return refuse_folder_descriptor
 

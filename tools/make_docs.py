@@ -233,7 +233,7 @@ def part_functions() -> str:
     modules = sorted({module for _, module, _ in rows})
     imports = "\n".join(f"    import {module}" for module in modules)
     checks = "\n".join(
-        f"    accept_fitting_function(questions.{question})({module}.{function})"
+        f"    check_function_type(questions.{question})({module}.{function})"
         for question, module, function in sorted(rows)
     )
     text = f'''"""Lets mypy check the functions of parts that are loaded by name. Made by ``make docs``."""
@@ -250,8 +250,8 @@ if TYPE_CHECKING:
 {imports}
 
 
-def accept_fitting_function(_: Question[Function]) -> Callable[[Function], None]:
-    """Return a function that accepts only a function of the question's type."""
+def check_function_type(_: Question[Function]) -> Callable[[Function], None]:
+    """Return a function that does nothing; mypy checks that its argument fits the question."""
     return lambda _: None
 
 

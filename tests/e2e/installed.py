@@ -34,20 +34,24 @@ def code_block_of_page(page: str, first_words: str) -> str:
     return str(found)
 
 
-def run_lines_in_clone(
-    lines: str, clone: Path, program: str, command: tuple[str, ...], env: Mapping[str, str]
+def run_shell_lines_in_clone(
+    shell_lines: str,
+    clone: Path,
+    replaced_program: str,
+    command: tuple[str, ...],
+    env: Mapping[str, str],
 ) -> None:
-    """Run shell lines in the clone's folder; the command ``program`` in them runs ``command``.
+    """Run shell lines in the clone's folder. In them, ``replaced_program`` runs ``command``.
 
     Raises AssertionError with the output if a line fails.
     """
     tools = clone.with_name(f"{clone.name}-path")
     tools.mkdir()
     words = " ".join(f"'{word}'" for word in command)
-    (tools / program).write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
-    (tools / program).chmod(0o755)
+    (tools / replaced_program).write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
+    (tools / replaced_program).chmod(0o755)
     done = subprocess.run(
-        ["sh", "-e", "-c", lines], cwd=clone, env={**env, "PATH": f"{tools}:{env['PATH']}"}, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False, timeout=120,
+        ["sh", "-e", "-c", shell_lines], cwd=clone, env={**env, "PATH": f"{tools}:{env['PATH']}"},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

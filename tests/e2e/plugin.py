@@ -108,7 +108,7 @@ def reply_after_removal(*paths: Path) -> Callable[[Request], None]:
 def remove_module(plugin: Path) -> Path:
     """Remove the module from a plugin, and return the plugin's folder.
 
-    Every client then runs the plugin like a client that does not support modules.
+    Every client then behaves like a client that does not support modules.
     """
     path = plugin / "hooks" / "hooks.json"
     document = json.loads(path.read_text(encoding="utf-8"))

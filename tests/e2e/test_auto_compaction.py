@@ -69,7 +69,7 @@ class ContextFillingModel:
     The first reply is a tool call, a refusal, or a final answer, depending on ``when``.
     """
 
-    def __init__(self, tui: Tui, when: str) -> None:
+    def __init__(self, tui: Tui, compaction_moment: str) -> None:
         self.api, self.first = tui.api, True
         tui.home.cwd.joinpath("notes.txt").write_text("a line of notes\n" * 300)
         call = {"name": "Read", "input": {"file_path": str(tui.home.cwd / "notes.txt")}}
@@ -77,7 +77,7 @@ class ContextFillingModel:
             "within a turn": [call],
             "while it thinks": [SIGNED_THINKING, call],
         }
-        self.reply = {**replies, "after a refusal": TOO_LONG_ERROR}.get(when)
+        self.reply = {**replies, "after a refusal": TOO_LONG_ERROR}.get(compaction_moment)
 
     def __call__(self, request: Request) -> Reply | None:
         """Return the reply to a main request, and set the usage that the reply reports."""
@@ -92,7 +92,7 @@ class ContextFillingModel:
 
 
 @pytest.mark.parametrize(
-    ("when", "compaction_setting"),
+    ("compaction_moment", "compaction_setting"),
     [
         ("before a turn", "trim"),
         ("within a turn", "12k"),
@@ -101,7 +101,7 @@ class ContextFillingModel:
     ],
 )
 def test_the_turn_continues_without_a_summary(
-    tui: Tui, plugin: Path, parent: Path, when: str, compaction_setting: str
+    tui: Tui, plugin: Path, parent: Path, compaction_moment: str, compaction_setting: str
 ) -> None:
     """The client compacts without a summary, and the current prompt is still answered.
 
@@ -109,10 +109,12 @@ def test_the_turn_continues_without_a_summary(
     resumes the session sends the same context as the running client.
     """
     before = parent.read_bytes()
-    tui.home.write_settings({"autoCompactWindow": 100_000 if when == "before a turn" else 130_000})
+    tui.home.write_settings(
+        {"autoCompactWindow": 100_000 if compaction_moment == "before a turn" else 130_000}
+    )
     open_real_session(tui, plugin, {"RESUME_HOOKS_COMPACTION": compaction_setting})
-    tui.api.script = ContextFillingModel(tui, when)
-    tui.submit(f"{when} ALPHA")
+    tui.api.script = ContextFillingModel(tui, compaction_moment)
+    tui.submit(f"{compaction_moment} ALPHA")
     tui.wait_for("Mock reply [0-9]+")
     tui.wait_until_idle()
     assert summary_requests(tui) == []
@@ -122,9 +124,9 @@ def test_the_turn_continues_without_a_summary(
     request = tui.api.main_requests()[-1]
     assert_request_is_valid(request)
     assert text_of_request(request).count(FACTS_HEADING) == 1
-    assert f"{when} ALPHA" in text_of_request(request)
+    assert f"{compaction_moment} ALPHA" in text_of_request(request)
     assert ("a line of notes" in text_of_request(request)) == (
-        when in {"within a turn", "while it thinks"}
+        compaction_moment in {"within a turn", "while it thinks"}
     )
     if compaction_setting == "trim":
         assert ("user", "", "We should add the agent name to any logging") in request_contents(
@@ -144,12 +146,12 @@ def test_the_turn_continues_without_a_summary(
     one_in(2, ["sys.exit('the engine is ill')", "time.sleep(60)"]),
     ids=["fails", "hangs"],
 )
-def test_the_client_compacts_if_the_engine_fails(
+def test_the_client_itself_compacts_if_the_engine_fails(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, failing_script: str
 ) -> None:
-    """If the engine fails, ``/trim here`` reports the failure and changes nothing.
+    """If the engine fails, the client itself compacts a full session and asks the model for a summary.
 
-    When the session is full, the client compacts it and asks the model for a summary.
+    Before that, ``/trim here`` reports the failure and changes nothing.
     """
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000})

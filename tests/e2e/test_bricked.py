@@ -39,8 +39,8 @@ ERRORS_BY_CASE = {
     "thinking-unsigned": CHANGED_THINKING_ERROR,
     "tool-call-unanswered": UNPAIRED_CALL_ERROR.format(1, "toolu_1"),
 }
-CASES_BY_CODE = {case.defect_code: case for case in CASES}
-UNSIGNED_SESSION = CASES_BY_CODE["thinking-unsigned"].content
+CASES_BY_DEFECT_CODE = {case.defect_code: case for case in CASES}
+UNSIGNED_SESSION = CASES_BY_DEFECT_CODE["thinking-unsigned"].content
 OVERLOADED_ERROR = "Overloaded"
 REPAIR_QUESTION = "2. Open the repaired copy"
 HANDOFF_HINT = r"/handoff\s+opens a new session"
@@ -106,7 +106,9 @@ def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str)
     The next request is valid for the API and contains the whole conversation. While the API is only
     overloaded, no question appears.
     """
-    parent = open_refused_session(modern_tui, plugin, CASES_BY_CODE[code].content, OVERLOADED_ERROR)
+    parent = open_refused_session(
+        modern_tui, plugin, CASES_BY_DEFECT_CODE[code].content, OVERLOADED_ERROR
+    )
     check_no_question_appears(modern_tui)
     modern_tui.api.script = lambda _: Refusal(400, ERRORS_BY_CASE[code])
     modern_tui.submit("hello again DELTA")
@@ -133,7 +135,7 @@ def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str)
     assert error_of_invalid_request(request) == ""
     said = [message for message in request["messages"] if message["role"] != "system"]
     assert " ".join(filter(None, outline_request(said))).startswith(
-        CASES_BY_CODE[code].repaired_outline
+        CASES_BY_DEFECT_CODE[code].repaired_outline
     )
     assert "hello ALPHA" in text_of_request(request)
     modern_tui.wait_until_idle()

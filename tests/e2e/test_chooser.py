@@ -51,12 +51,14 @@ def project_with_sessions(home: ClientHome, client: ClientVersion) -> Path:
 
 
 def start_screen(
-    home: ClientHome, api: MockApi, *words: str, cwd: Path | None = None, **size: int
+    home: ClientHome, api: MockApi, *arguments: str, cwd: Path | None = None, **screen_size: int
 ) -> Screen:
     """Run ``resume-hooks`` with these words in the client's home, and return its screen."""
     path = f"{home.root}/bin:{os.environ.get('PATH', os.defpath)}"
     environ = home.env(api.client_env() | {"PATH": path, "PYTHON": sys.executable})
-    return Screen(words, folder=cwd or home.cwd, environ=environ, notes=home.root / "notes", **size)
+    return Screen(
+        arguments, folder=cwd or home.cwd, environ=environ, notes=home.root / "notes", **screen_size
+    )
 
 
 def last_request_conversation(api: MockApi) -> list[tuple[str, str]]:

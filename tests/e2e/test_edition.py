@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.installed import code_block_of_page, run_lines_in_clone
+from tests.e2e.installed import code_block_of_page, run_shell_lines_in_clone
 from tests.e2e.plugin import ENGINE_ENV, children_of_session, wait_for_child
 from tests.e2e.test_inside import open_real_session
 from tests.e2e.test_plugin import run_client_command
@@ -38,7 +38,7 @@ def test_the_command_in_the_readme_installs_the_edition(
         client, home, api, "plugin", "validate", "--strict", "--profile", "directory", str(edition)
     )
     line = code_block_of_page("tools/edition.md", "claude plugin install")
-    run_lines_in_clone(line, edition, "claude", client.command, home.env(api.client_env()))
+    run_shell_lines_in_clone(line, edition, "claude", client.command, home.env(api.client_env()))
     copied = files_below(home.config / "plugins" / "cache")
     assert 0 < len(copied) <= MAX_FILES
     assert sum(path.stat().st_size for path in copied) <= MAX_BYTES

@@ -82,7 +82,7 @@ REMINDER_PATTERN = re.compile(r"<(system-reminder|task-notification)>.*?</\1>\s*
 Its location depends on the client's version.
 """
 
-INSERTED_TEXTS = {
+TEXTS_INSERTED_BY_CLIENTS = {
     "",
     "No response requested.",
     "(no content)",
@@ -140,7 +140,7 @@ def rows_of_block(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, 
     """
     if block["type"] == "text":
         text = REMINDER_PATTERN.sub("", block["text"]).strip()
-        if text not in INSERTED_TEXTS:
+        if text not in TEXTS_INSERTED_BY_CLIENTS:
             yield "text", role, text
     elif block["type"] == "tool_use":
         # The client adds the present text of the plan file to the input of this call.
@@ -178,11 +178,11 @@ def rows_of_block(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, 
 
 
 def resume_request(
-    client: ClientVersion, home: ClientHome, api: MockApi, name: str, *extra: str
+    client: ClientVersion, home: ClientHome, api: MockApi, name: str, *extra_arguments: str
 ) -> RequestRows:
     """Resume a session with a prompt, and return the messages of the client's request."""
     api.clear_requests()
-    done = run_print(client, home, api, NEW_PROMPT, resume=name, extra_args=extra)
+    done = run_print(client, home, api, NEW_PROMPT, resume=name, extra_args=extra_arguments)
     assert done.returncode == 0, done.stderr
     return rows_of_request(api.main_requests()[0])
 
@@ -251,13 +251,15 @@ def differing_rows(found: RequestRows, wanted: RequestRows) -> list[Any]:
     ]
 
 
-def is_cleared_result(one: tuple[str, str, str] | None, other: tuple[str, str, str] | None) -> bool:
-    """Check whether ``one`` is the same result as ``other``, but cleared by an old client."""
+def is_cleared_result(
+    older_row: tuple[str, str, str] | None, newest_row: tuple[str, str, str] | None
+) -> bool:
+    """Check whether ``older_row`` is the same result as ``newest_row``, but cleared by an old client."""
     return (
-        one is not None
-        and other is not None
-        and one[:2] == other[:2]
-        and one[2] in CLEARED_RESULT_BEGINNINGS
+        older_row is not None
+        and newest_row is not None
+        and older_row[:2] == newest_row[:2]
+        and older_row[2] in CLEARED_RESULT_BEGINNINGS
     )
 
 

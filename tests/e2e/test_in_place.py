@@ -42,7 +42,7 @@ from tests.e2e.test_trim_trigger import outputs_by_call
 from tests.needs import corpus
 
 NEXT_PROMPT = "now go on BETA"
-RESUMING_VERSIONS = (NEWEST_VERSION, OLDEST_VERSION)
+CLIENT_VERSIONS_TO_RESUME_WITH = (NEWEST_VERSION, OLDEST_VERSION)
 INSERTED_BEGINNINGS = (
     "<system-reminder>",
     "No response requested",
@@ -103,7 +103,7 @@ def remove_reminders(text: str) -> str:
 def assert_request_is_valid(request: Request) -> None:
     """Check that the API would accept the request.
 
-    No two assistant messages are adjacent, and the message after a call has its result.
+    No two assistant messages are adjacent, and each call has its result in the next message.
     """
     messages = [message for message in request["messages"] if message["role"] != "system"]
     for before, after in zip(
@@ -140,7 +140,7 @@ def assert_every_client_resends_the_contents(
     }
     assert [uuid for uuid in appended if uuids[uuid] > 1] == []
     expected = contents_before_last_prompt(live)
-    for version in RESUMING_VERSIONS:
+    for version in CLIENT_VERSIONS_TO_RESUME_WITH:
         session.write_bytes(raw)
         api.clear_requests()
         done = run_print(find_client(version), home, api, NEXT_PROMPT, resume=session.stem)
@@ -204,7 +204,7 @@ def test_a_trim_in_place_sends_no_request(modern_tui: Tui, plugin: Path, parent:
     }
     assert "Facts about this session" not in json.dumps(live)
     assert_every_client_resends_the_contents(modern_tui.home, modern_tui.api, parent, before, live)
-    assert_copies_are_not_counted(parent, before, where)
+    assert_copied_records_are_not_counted(parent, before, where)
     undoing = untrim.plan_untrim(scan_trimmed_session(locate.session_file(str(parent))), where)
     assert abs(undoing.sizes.tokens_after - size) < size // 20
     whole = write_child(undoing, where)
@@ -286,11 +286,13 @@ def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path
     assert "The first step went well." in json.dumps(request)
 
 
-def assert_copies_are_not_counted(session: Path, before: bytes, where: Where) -> None:
+def assert_copied_records_are_not_counted(
+    session: Path, content_before_trim: bytes, where: Where
+) -> None:
     """Check that the copies of records that a trim appended are not counted as turns, hits or errors."""
     turns = make_outline(locate.session_file(str(session))).turns
     twin = session.with_name(f"{PARENT_ID[:-1]}2.jsonl")
-    twin.write_bytes(before)
+    twin.write_bytes(content_before_trim)
     assert [turn.first_words for turn in turns] == [
         *(turn.first_words for turn in make_outline(locate.session_file(str(twin))).turns), NEXT_PROMPT,
     ]  # fmt: skip
@@ -298,7 +300,7 @@ def assert_copies_are_not_counted(session: Path, before: bytes, where: Where) ->
     parts = filter(None, read_parts(ReadJob(str(session), is_subagent=False)))
     rows = [json.loads(row) for part in parts for row in part.documents[RECORD_INDEX]]
     assert max(row["line"] for row in rows if ROLES[row["role"]] == "call") < len(
-        before.splitlines()
+        content_before_trim.splitlines()
     )
     report = examine_session(locate.session_file(str(session)), where)
     assert not report.count_findings("error")

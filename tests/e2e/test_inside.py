@@ -106,10 +106,10 @@ def test_one_typed_line_makes_and_opens_a_handoff(
     """``/handoff`` opens the child without a request, with the next step in the input box.
 
     The input box does not contain the size that was typed before the step. If the user types
-    ``/lineage`` after the step, one line reports this and nothing is sent. The next request
-    contains the lineage and the step. The command with the prefix ``resume-hooks:`` also makes one
-    handoff. With ``--new-task``, the request contains the files of the work, but not the goal or
-    the last messages.
+    ``/lineage`` after the step, one line says that a command must be alone in the input box, and
+    nothing is sent. The next request contains the lineage and the step. The command with the prefix
+    ``resume-hooks:`` also makes one handoff. With ``--new-task``, the request contains the files of
+    the work, but not the goal or the last messages.
     """
     before = parent.read_bytes()
     open_real_session(modern_tui, plugin)

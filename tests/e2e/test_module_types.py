@@ -20,7 +20,7 @@ CLIENT_PARAMETER_PATTERN = re.compile(r"(function \w+\(|= (?:async )?\(|= async 
 The test adds the parameter's type, because the module itself has no types.
 """
 
-TYPED_PARAMETER = "/** @type {import('claude-code').EngineInterface} */ $"
+TYPED_CLIENT_PARAMETER = "/** @type {import('claude-code').EngineInterface} */ $"
 TSCONFIG = {
     "extends": "./.claude-plugin/types/tsconfig.json",
     "compilerOptions": {"allowJs": True, "checkJs": True, "strict": False},
@@ -39,7 +39,7 @@ def test_every_call_fits_the_declarations(tui: Tui, plugin: Path) -> None:
     tui.close()
     for path in (plugin / "hooks").glob("*.mjs"):
         typed, count = CLIENT_PARAMETER_PATTERN.subn(
-            rf"\1{TYPED_PARAMETER}", re.sub(r"async \$ =>", "async ($) =>", path.read_text())
+            rf"\1{TYPED_CLIENT_PARAMETER}", re.sub(r"async \$ =>", "async ($) =>", path.read_text())
         )
         assert count or path.name in {"commands.mjs", "shared_values.mjs"}, (
             f"{path.name} calls the client nowhere"

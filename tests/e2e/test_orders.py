@@ -164,10 +164,10 @@ class PlayedSession:
 def test_each_typed_turn_counts_once_after_any_steps(
     home: ClientHome, api: MockApi, tmp_path: Path, seed: int
 ) -> None:
-    """Whatever actions a session has gone through, each typed turn is counted at most once.
+    """After any sequence of actions, each typed turn is counted at most once.
 
-    This is true for outline, search and digest in all sessions that the sequence made, and each
-    typed turn is in at least one of their outlines. After an untrim of the last session, the
+    The test checks the outline, the search and the digest of every session that the sequence made.
+    Each typed turn is in at least one of the outlines. After an untrim of the last session, the
     request contains no placeholder.
     """
     steps = steps_of_seed(seed)

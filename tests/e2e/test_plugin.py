@@ -16,7 +16,7 @@ from resume_hooks import settings
 from resume_hooks.paths import Where
 from tests.e2e.harness.client import RECENT_VERSIONS, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.installed import clone_repository, code_block_of_page, run_lines_in_clone
+from tests.e2e.installed import clone_repository, code_block_of_page, run_shell_lines_in_clone
 from tests.e2e.plugin import ENGINE_ENV, children_of_session
 from tests.needs import REPO
 
@@ -50,7 +50,7 @@ def install_plugin_from_clone(client: ClientVersion, home: ClientHome, api: Mock
         "README.md" if client.version in RECENT_VERSIONS else "docs/older-clients.md",
         "claude plugin",
     )
-    run_lines_in_clone(
+    run_shell_lines_in_clone(
         lines,
         clone_repository(home.root / "clone"),
         "claude",
@@ -97,7 +97,7 @@ def test_options_can_be_set_at_installation(
     given = {"vault": "3G", "handoff_sends": "true", "notice_percent": "65", "compaction": "trim"}
     chosen = [f"--config {name}={value}" for name, value in given.items()]
     line = " ".join([code_block_of_page("README.md", "claude plugin install").strip(), *chosen])
-    run_lines_in_clone(
+    run_shell_lines_in_clone(
         line,
         clone_repository(home.root / "clone"),
         "claude",

@@ -224,7 +224,7 @@ def test_a_restored_old_session_survives_the_client_s_cleanup(
 
 
 def _texts_of_messages(messages: list[Any]) -> list[Any]:
-    """Return the messages without the texts that the client adds at each start."""
+    """Return the roles and texts of the messages, without the texts that the client adds at each start."""
     said = []
     for message in messages:
         content = message["content"]

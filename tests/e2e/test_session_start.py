@@ -43,7 +43,7 @@ def waiting_handoffs(home: ClientHome) -> list[str]:
     )
 
 
-def link_kinds(home: ClientHome) -> list[str]:
+def kinds_of_recorded_links(home: ClientHome) -> list[str]:
     """Return the kinds of all recorded links between sessions, oldest first."""
     return [link.kind for link in read_links(home.where)]
 
@@ -70,13 +70,13 @@ def clear_session(tui: Tui) -> None:
 
     On a busy machine, an old client's menu swallows the first Enter, so Enter may be pressed twice.
     """
-    before = len(link_kinds(tui.home))
+    before = len(kinds_of_recorded_links(tui.home))
     tui.submit("/clear")
     try:
-        wait_for_hook(lambda: len(link_kinds(tui.home)) > before)
+        wait_for_hook(lambda: len(kinds_of_recorded_links(tui.home)) > before)
     except AssertionError:
         tui.key("Enter")
-        wait_for_hook(lambda: len(link_kinds(tui.home)) > before)
+        wait_for_hook(lambda: len(kinds_of_recorded_links(tui.home)) > before)
     tui.wait_until_idle()
 
 
@@ -120,7 +120,7 @@ def test_the_start_of_a_session_adds_each_text_once(
             "assistant"
         ) == 0
         assert waiting_handoffs(home) == []
-        assert link_kinds(home) == ["handoff", "handoff"]
+        assert kinds_of_recorded_links(home) == ["handoff", "handoff"]
         fresh = read_links(home.where)[-1].child_id
         rows = LineageFinder(home.where).find_lineage(str(home.project_folder / f"{fresh}.jsonl"))
         assert [(row.session_id, row.kind) for row in rows] == [
@@ -169,7 +169,7 @@ def test_opening_the_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
     assert (said.count(LINEAGE_END_MARKER), said.count("started by /clear")) == (1, 0)
     clear_session(tui)
     assert LINEAGE_END_MARKER not in send_prompt_and_read_request(tui, "something else GAMMA")
-    assert link_kinds(tui.home) == ["handoff", "clear"]
+    assert kinds_of_recorded_links(tui.home) == ["handoff", "clear"]
     assert read_links(tui.home.where)[-1].parent_id == child.stem
 
 

@@ -26,8 +26,8 @@ CUSTOM_TITLE_RECORD, AI_TITLE_RECORD = (
 SUMMARY_RECORD = {"type": "summary", "summary": "SUMMED", "leafUuid": "leaf"}
 
 
-def title_of_installed_session(home: ClientHome, number: int, *more: Record) -> str:
-    """Write a session with the prompt ``FIRST <number>`` and ``more`` records.
+def title_of_installed_session(home: ClientHome, number: int, *further_records: Record) -> str:
+    """Write a session with the prompt ``FIRST <number>`` and ``further_records``.
 
     Return the title that the plugin gives it.
     """
@@ -36,7 +36,7 @@ def title_of_installed_session(home: ClientHome, number: int, *more: Record) -> 
     talk[0]["message"]["content"] = f"FIRST {number}"
     books = [
         {**record, "sessionId": own}
-        for record in (*more, last_prompt(f"s{number}-3", f"LAST {number}"))
+        for record in (*further_records, last_prompt(f"s{number}-3", f"LAST {number}"))
     ]
     books = [
         {**record, "leafUuid": f"s{number}-3"} if "leafUuid" in record else record

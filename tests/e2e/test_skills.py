@@ -82,20 +82,20 @@ def bash_call(command: str) -> dict[str, Any]:
     return {"name": "Bash", "input": {"command": command, "description": "look"}}
 
 
-def reading_calls(plugin: Path, session: str) -> list[dict[str, Any]]:
+def calls_of_reading_verbs(plugin: Path, child_id: str) -> list[dict[str, Any]]:
     """Return the calls that the skills teach the model, with arguments that a model would choose."""
     engine = f'"{plugin}/hooks/engine"'
     words = (
-        f"search 'retry queue gone' --or 'why no backoff' --or 'it gave up' --lineage {session} --max-chars 3000",
+        f"search 'retry queue gone' --or 'why no backoff' --or 'it gave up' --lineage {child_id} --max-chars 3000",
         f"outline {PARENT_ID} --turns -10",
         f"read {PARENT_ID}:3 --before 2 --after 4 --max-chars 2000",
-        f"lineage {session}",
+        f"lineage {child_id}",
     )
     return [bash_call(f"{engine} {each}") for each in words]
 
 
-def check_reading_answers(answers: list[str]) -> None:
-    """Check the engine's answers to ``reading_calls``."""
+def check_answers_of_reading_verbs(answers: list[str]) -> None:
+    """Check the engine's answers to ``calls_of_reading_verbs``."""
     search, outline, read, lineage = answers
     assert search.startswith(
         "resume-hooks search: (1) retry queue gone (2) why no backoff (3) it gave up · "
@@ -141,7 +141,7 @@ def test_the_skill_reads_without_permission(
 
     The text of the skill contains the engine's path and the session's id.
     """
-    api.script = [skill_call("session-search"), *reading_calls(plugin, child.stem), "done"]
+    api.script = [skill_call("session-search"), *calls_of_reading_verbs(plugin, child.stem), "done"]
     done = run_print(
         every_client, home, api, "why?", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE_ENV
     )
@@ -149,7 +149,7 @@ def test_the_skill_reads_without_permission(
     assert not denied_calls(done.events)
     loaded, *answers = tool_results(api.main_requests())
     assert loaded.startswith("Launching skill")
-    check_reading_answers(answers)
+    check_answers_of_reading_verbs(answers)
     said = text_of_request(api.main_requests()[-1])
     assert f'"{plugin}/hooks/engine"' in said
     assert f"--lineage {child.stem}" in said
@@ -162,7 +162,7 @@ def test_the_skill_reads_in_the_tui_without_a_question(
     """On the screen, the calls that the skill recover-context teaches run without a dialog."""
     tui.api.script = [
         skill_call("recover-context"),
-        *reading_calls(plugin, child.stem),
+        *calls_of_reading_verbs(plugin, child.stem),
         "ALL-RECOVERED",
     ]
     tui.start(
@@ -171,14 +171,14 @@ def test_the_skill_reads_in_the_tui_without_a_question(
     tui.submit("where were we?")
     tui.wait_for("ALL-RECOVERED|Esc to cancel")
     assert "Esc to cancel" not in tui.text()
-    check_reading_answers(tool_results(tui.api.main_requests())[1:])
+    check_answers_of_reading_verbs(tool_results(tui.api.main_requests())[1:])
 
 
 def model_that_starts_the_agent(
-    agent: list[Reply], *, is_background: bool
+    agent_replies: list[Reply], *, is_background: bool
 ) -> Callable[[Request], Reply]:
-    """Return a model that starts the agent and waits for it. ``agent`` contains the agent's replies."""
-    steps = iter(agent)
+    """Return a model that starts the agent and waits for it. ``agent_replies`` contains the agent's replies."""
+    steps = iter(agent_replies)
     call = {
         "subagent_type": "resume-hooks:session-searcher",
         "description": "look it up",
@@ -211,7 +211,8 @@ def test_the_agent_reads_without_permission(
     """
     trim = bash_call(f'"{plugin}/hooks/engine" trim {PARENT_ID}')
     api.script = model_that_starts_the_agent(
-        [*reading_calls(plugin, child.stem), trim, "AGENT-DONE"], is_background=is_background
+        [*calls_of_reading_verbs(plugin, child.stem), trim, "AGENT-DONE"],
+        is_background=is_background,
     )
     before = session_hashes(home, child)
     done = run_print(
@@ -226,7 +227,7 @@ def test_the_agent_reads_without_permission(
     assert [tool["name"] for tool in asked[0]["tools"]] == ["Bash"]
     assert f"--lineage {child.stem}" in text_of_request(asked[0])
     *answers, refused = tool_results(asked)
-    check_reading_answers(answers)
+    check_answers_of_reading_verbs(answers)
     assert "denied" in refused or "requires approval" in refused
     assert session_hashes(home, child) == before
 
@@ -235,7 +236,7 @@ def test_the_agent_reads_without_permission(
 def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, child: Path) -> None:
     """On the screen, the calls of a background agent run without a dialog."""
     tui.api.script = model_that_starts_the_agent(
-        [*reading_calls(plugin, child.stem), "AGENT-DONE"], is_background=True
+        [*calls_of_reading_verbs(plugin, child.stem), "AGENT-DONE"], is_background=True
     )
     tui.start(
         ["--permission-mode", "default"], resume=child.stem, plugin_dir=plugin, extra_env=ENGINE_ENV
@@ -249,7 +250,7 @@ def test_the_agent_reads_in_the_tui_without_a_question(tui: Tui, plugin: Path, c
         for request in tui.api.main_requests()
         if AGENT_TASK in text_of_request({"messages": request["messages"][:1]})
     ]
-    check_reading_answers(tool_results(asked))
+    check_answers_of_reading_verbs(tool_results(asked))
 
 
 def calls_of_obeying_model(plugin: Path) -> list[dict[str, Any]]:
@@ -382,7 +383,7 @@ def test_a_user_s_deny_rule_overrides_the_hook(
     """If a deny rule in the user's settings matches the engine, no engine call by the model runs."""
     home.write_settings({"permissions": {"deny": ["Bash(*hooks/engine*)"]}})
     api.script = [
-        *reading_calls(plugin, child.stem),
+        *calls_of_reading_verbs(plugin, child.stem),
         bash_call(f"resume-hooks read {PARENT_ID}:3"),
         "done",
     ]

@@ -97,6 +97,6 @@ def test_the_client_continues_a_slim_copy(
     said = text_of_request(request)
     assert all(f"what does report {number} say?" in said for number in range(turn_count))
     assert "line 29999 of the zebra report" not in said
-    # The legend repeats the words once.
+    # The legend contains these words, too.
     assert said.count("[Results from Read tool suppressed - ") > turn_count
     assert (giant.stat().st_size, giant.read_bytes()[-1_000:]) == before

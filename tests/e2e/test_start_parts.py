@@ -23,7 +23,7 @@ from tests.e2e.test_session_start import (
     clear_session,
     compact_session,
     hand_off,
-    link_kinds,
+    kinds_of_recorded_links,
     send_prompt_and_read_request,
     start_session,
     waiting_handoffs,
@@ -63,7 +63,7 @@ def plugin(plugin: Path) -> Path:
     return remove_module(plugin)
 
 
-def lengthen_handoff(home: ClientHome) -> None:
+def lengthen_opening_of_waiting_handoff(home: ClientHome) -> None:
     """Add many lines to the opening of the waiting handoff, before the next step."""
     (name,) = waiting_handoffs(home)
     path = home.config / "resume-hooks" / "pending" / name
@@ -96,7 +96,7 @@ def test_a_long_opening_is_sent_whole(
     with Tui(every_client, home, api) as tui:
         parent = start_session(tui, plugin)
         child = hand_off(tui, parent)
-        lengthen_handoff(home)
+        lengthen_opening_of_waiting_handoff(home)
         ran = home.root / HOOK_LOG_NAME
         assert not ran.exists(), "a startup costs nothing"
         clear_session(tui)
@@ -108,7 +108,7 @@ def test_a_long_opening_is_sent_whole(
             said.count(NEXT_STEP_HEADING),
             said.count(LATER_PART_BEGINNING),
         ) == (1, 1, 3)
-        assert link_kinds(home) == ["handoff", "handoff"]
+        assert kinds_of_recorded_links(home) == ["handoff", "handoff"]
         (fresh,) = (path for path in home.sessions() if path not in {parent, child})
         (told,) = [
             text

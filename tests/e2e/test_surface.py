@@ -156,8 +156,8 @@ def test_the_pane_lists_finds_opens_forks_and_hands_off_sessions(
 ) -> None:
     """The pane lists, finds, opens and forks sessions, undoes a compaction, and makes a handoff.
 
-    None of these actions sends a request. The next prompt continues the opened session. If the user
-    types letters on a session's page, the list appears again and is searched for them.
+    None of these actions sends a request. The next prompt continues the opened session. Letters
+    that the user types on a session's page open the list again and search it.
     """
     tui = sized_tui
     open_real_session(tui, plugin)

@@ -80,7 +80,7 @@ def rewind_files(
 ) -> bool:
     """Run the client's own ``--rewind-files``.
 
-    Returns False if the client ended too early and therefore has no snapshot for this prompt.
+    Return False if the client has no snapshot for this prompt because it ended too early.
     """
     done = subprocess.run(
         [*client.command, "-p", "--resume", session_id, "--rewind-files", prompt],

@@ -85,9 +85,9 @@ def test_print_mode_previews_and_makes_the_child(
     assert_outputs_are_replaced(text_of_request(api.main_requests()[-1]), parent, child)
 
 
-@pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
+@pytest.mark.parametrize("command_prefix", one_in(2, [">", "/resume-hooks:"]))
 def test_the_command_pasted_after_yes_opens_the_trimmed_child(
-    tui: Tui, plugin: Path, parent: Path, xserver: XServer, sign: str
+    tui: Tui, plugin: Path, parent: Path, xserver: XServer, command_prefix: str
 ) -> None:
     """After ``>trim`` and ``yes``, the copied command, pasted into the client, opens the trimmed child.
 
@@ -99,19 +99,19 @@ def test_the_command_pasted_after_yes_opens_the_trimmed_child(
         plugin_dir=remove_module(plugin),
         extra_env=ENGINE_ENV | {"DISPLAY": xserver.display},
     )
-    tui.submit(f"{sign}trim")
-    tui.wait_for(f"^ *To create it: {sign}trim yes")
+    tui.submit(f"{command_prefix}trim")
+    tui.wait_for(f"^ *To create it: {command_prefix}trim yes")
     tui.wait_until_idle()
     assert children_of_session(tui.home, parent) == []
-    assert bool(tui.input_text()) == (sign == ">")
-    tui.submit(f"{sign}trim yes")
+    assert bool(tui.input_text()) == (command_prefix == ">")
+    tui.submit(f"{command_prefix}trim yes")
     tui.wait_for("tokens replaced by placeholders")
     tui.wait_until_idle()
     (child,) = children_of_session(tui.home, parent)
     command = xserver.clipboard()
     assert command == f"/resume {child.stem}"
     assert not tui.api.main_requests()
-    if sign == ">":
+    if command_prefix == ">":
         tui.key("Enter")
         tui.wait_for("already trimmed")
         assert children_of_session(tui.home, parent) == [child]

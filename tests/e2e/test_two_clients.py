@@ -55,7 +55,7 @@ def test_two_clients_each_hand_off_and_trim(
 ) -> None:
     """If two clients have the same session open, each makes and opens its own handoff and trimmed copy.
 
-    If a client repeats its handoff with the same words, it opens the same child again.
+    If a client makes the same handoff again, it opens the same child again.
     """
     for tui in two_tuis:
         open_real_session(tui, plugin)

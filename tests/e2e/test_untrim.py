@@ -1,4 +1,4 @@
-"""Tests in the real client that an untrimmed child sends exactly the contents of the original."""
+"""Tests with the real client that an untrimmed child sends exactly the contents of the original."""
 
 from __future__ import annotations
 

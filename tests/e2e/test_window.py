@@ -27,7 +27,7 @@ ENGINE_SCRIPT_WITHOUT_BAND = (
     "raw = sys.stdin.buffer.read(); b'\"band\"' in raw and sys.exit(1); "
     f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {RUN_ENGINE_STATEMENT}"
 )
-"""A fake engine that gives no answer for the band, so that the hook prints a line instead."""
+"""A fake engine that fails if it is asked for the band, so that the hook prints a line instead."""
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Reads decisions from bytes: the same bytes give the same decisions.
+"""Draws values from bytes: the same bytes give the same values.
 
-After the end of the bytes, every decision is the first choice.
+After the end of the bytes, every draw returns its first choice.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ SCALAR_VALUES = (
 
 
 class Draws:
-    """Makes decisions, such as random numbers, from the bytes ``raw``."""
+    """Draws values, such as random numbers, from the bytes ``raw``."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
@@ -89,17 +89,17 @@ class Draws:
         self._at += width
         return int.from_bytes(piece, "big") % count
 
-    def flip_coin(self, of: int = 2) -> bool:
-        """Return True once in ``of`` times on average, and False after the end of the bytes."""
-        return self.number_below(of) == of - 1
+    def flip_coin(self, one_in: int = 2) -> bool:
+        """Return True once in ``one_in`` times on average, and False after the end of the bytes."""
+        return self.number_below(one_in) == one_in - 1
 
     def pick(self, things: Sequence[Value]) -> Value:
         """Return one of ``things``."""
         return things[self.number_below(len(things))]
 
-    def list_of(self, max_count: int, make: Callable[[], Value]) -> list[Value]:
-        """Return a list of at most ``max_count`` values that ``make`` returns."""
-        return [make() for _ in range(self.number_below(max_count + 1))]
+    def draw_list(self, max_count: int, draw_item: Callable[[], Value]) -> list[Value]:
+        """Return a list of at most ``max_count`` values that ``draw_item`` returns."""
+        return [draw_item() for _ in range(self.number_below(max_count + 1))]
 
     def take_bytes(self, max_bytes: int) -> bytes:
         """Return at most ``max_bytes`` of the next bytes."""
@@ -123,4 +123,4 @@ class Draws:
             return self.pick(SCALAR_VALUES)
         if kind < 7:
             return {self.text(): self.json(depth - 1) for _ in range(self.number_below(4))}
-        return self.list_of(4, lambda: self.json(depth - 1))
+        return self.draw_list(4, lambda: self.json(depth - 1))

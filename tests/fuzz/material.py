@@ -102,7 +102,9 @@ def draw_record(draws: Draws) -> Record:
         draws.text() if draws.flip_coin(6) else f"2026-01-31T09:{draws.number_below(60):02}:00.000Z"
     )
     if kind in {"user", "assistant"}:
-        content = draws.text() if draws.flip_coin() else draws.list_of(4, lambda: draw_block(draws))
+        content = (
+            draws.text() if draws.flip_coin() else draws.draw_list(4, lambda: draw_block(draws))
+        )
         made["message"] = {
             "role": kind,
             "content": content,
@@ -126,7 +128,7 @@ def draw_record(draws: Draws) -> Record:
         }
         listed = {
             "anchorUuid": draws.pick(FEW_IDS),
-            "uuids": draws.list_of(3, lambda: draws.pick(FEW_IDS)),
+            "uuids": draws.draw_list(3, lambda: draws.pick(FEW_IDS)),
         }
         preserved = (
             {"preservedMessages": listed} if draws.flip_coin() else {"preservedSegment": kept}
@@ -136,9 +138,9 @@ def draw_record(draws: Draws) -> Record:
         )
     elif kind == "custom-title":
         made["customTitle"] = draws.text()
-    for flag in draws.list_of(2, lambda: draws.pick(FLAG_FIELDS)):
+    for flag in draws.draw_list(2, lambda: draws.pick(FLAG_FIELDS)):
         made[flag] = True
-    for key in draws.list_of(2, lambda: draws.pick(RECORD_FIELDS)):
+    for key in draws.draw_list(2, lambda: draws.pick(RECORD_FIELDS)):
         made[key] = draws.json()
     return made
 

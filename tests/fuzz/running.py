@@ -48,7 +48,10 @@ def restore_environment() -> Iterator[None]:
 
 
 def run_target(target: Target, try_one: TryCase, seconds: float, seed: int) -> TargetResult:
-    """Run random cases for ``seconds``. Keep the first failure at each place in the code, with its bytes."""
+    """Run random cases for ``seconds``, and return the result.
+
+    For each place in the code where a case fails, the bytes of the first such case are kept.
+    """
     chance = random.Random(f"{target.name} {seed}")
     deadline, began = time.monotonic() + seconds, time.process_time()
     cases, slowest = 0, 0.0

@@ -39,7 +39,7 @@ SPLIT_LINE_REASON = "the SDK splits a line at the character U+2028, and loses bo
 CUT_AT_PARENT_REASON = (
     "the SDK cuts the chain at a parent that is missing, follows its child, or is in the file twice"
 )
-COPIED_SKIPPED_RECORDS_REASON = (
+SKIPPED_RECORDS_COPIED_REASON = (
     "the SDK copies records that the client skips: blank ones, and those of a sub-agent's file"
 )
 SCATTERED_CALLS_REASON = (
@@ -54,7 +54,7 @@ FORK_BELOW_5_MIB_REASON = (
 )
 FOLLOWED_PROGRESS_REASON = "the SDK follows progress records at any position in the file"
 UNKNOWN_QUEUED_ID_REASON = "the SDK does not know the id under which a queued prompt was sent"
-COPIED_AGENT_FILE_REASON = (
+AGENT_FILE_COPIED_REASON = (
     "the SDK copies a file that begins with a sub-agent's record, which no list of sessions shows"
 )
 
@@ -65,7 +65,7 @@ REASONS_BY_CASE = {
     "over 5 MiB a kept segment is still spliced in": OLD_IDS_OF_KEPT_MESSAGES_REASON,
     "a progress record after its child is unknown to it": FOLLOWED_PROGRESS_REASON,
     "a queued prompt goes by the id that it was sent under": UNKNOWN_QUEUED_ID_REASON,
-    "an inline sub-agent's records can be parents": COPIED_AGENT_FILE_REASON,
+    "an inline sub-agent's records can be parents": AGENT_FILE_COPIED_REASON,
     "a hint beats a newer branch": DROPPED_LEAF_REASON,
     "a hint before a newer branch still holds": DROPPED_LEAF_REASON,
     "a hint at an ancestor with another branch last": DROPPED_LEAF_REASON,
@@ -146,7 +146,7 @@ def reason_for_difference(
         n.uuid for n in transcript.nodes if n.is_message and is_blank(transcript, n.line_number)
     }
     if set(sdk_uuids) - set(our_uuids) <= blank and not set(our_uuids) - set(sdk_uuids):
-        return COPIED_SKIPPED_RECORDS_REASON
+        return SKIPPED_RECORDS_COPIED_REASON
     return UNPAIRED_MESSAGES_REASON if row.dropped_call_ids or row.open_call_ids else ""
 
 
@@ -181,7 +181,7 @@ def test_forks_of_every_real_session_agree(config_home: ConfigHome) -> None:
         SPLIT_LINE_REASON,
         OLD_IDS_OF_KEPT_MESSAGES_REASON,
         SCATTERED_CALLS_REASON,
-        COPIED_SKIPPED_RECORDS_REASON,
+        SKIPPED_RECORDS_COPIED_REASON,
         UNPAIRED_MESSAGES_REASON,
     }
 
@@ -199,14 +199,14 @@ def two_plain_turns() -> list[dict[str, object]]:
     ]
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4])
-def test_cut_forks_agree(config_home: ConfigHome, number: int) -> None:
+@pytest.mark.parametrize("message_number", [1, 2, 3, 4])
+def test_cut_forks_agree(config_home: ConfigHome, message_number: int) -> None:
     """A fork with the SDK's ``up_to_message_id`` and a fork with our ``--at`` end at the same message."""
     path = Path(write_session(config_home.project(), SESSION, two_plain_turns()))
     assert (
-        uuids_loaded_from_our_fork(path, uuid_of_text(number))
-        == uuids_loaded_from_sdk_fork(path, uuid_of_text(number))
-        == [uuid_of_text(n) for n in range(1, number + 1)]
+        uuids_loaded_from_our_fork(path, uuid_of_text(message_number))
+        == uuids_loaded_from_sdk_fork(path, uuid_of_text(message_number))
+        == [uuid_of_text(n) for n in range(1, message_number + 1)]
     )
 
 

@@ -37,11 +37,14 @@ PADDING_RECORD: Record = {
     "messageId": "x",
     "snapshot": {"padding": "x" * 3 * BYTES_PER_FILE_END},
 }
-LONG_FOLDER = "/home/user/" + "a-folder/" * 30
+LONG_FOLDER_PATH = "/home/user/" + "a-folder/" * 30
 
 
 class Listings(NamedTuple):
-    """The list of the SDK and our list of the sessions in one home, by id and in order."""
+    """The SDK's list and our list of the sessions in one home.
+
+    The keys are session ids, in the order of each list.
+    """
 
     sdk: dict[str, SDKSessionInfo]
     ours: dict[str, ListedSession]
@@ -173,7 +176,10 @@ def test_unlike_ours_the_sdk_ignores_summaries_at_the_beginning(listings: Listin
 
 
 def test_unlike_ours_the_sdk_takes_the_first_timestamp(listings: Listings) -> None:
-    """The SDK takes the first ``timestamp`` in the text, even inside a record. We take the record's own."""
+    """The SDK takes the first ``timestamp`` in the file, even if it is in a nested object.
+
+    We take the ``timestamp`` of the record itself.
+    """
     for info, row in listings.pairs_of_rows:
         text = HeadTail(row.path).head.decode("utf-8", "replace")
         if (
@@ -234,18 +240,18 @@ def test_unlike_ours_the_sdk_reads_only_one_folder_of_a_long_path(config_home: C
 
     Clients use different hashes at the end of the folder's name.
     """
-    keys = [project_key(LONG_FOLDER), f"{project_key(LONG_FOLDER)[:200]}-other"]
-    assert keys[0] == project_key_for_directory(LONG_FOLDER)
+    keys = [project_key(LONG_FOLDER_PATH), f"{project_key(LONG_FOLDER_PATH)[:200]}-other"]
+    assert keys[0] == project_key_for_directory(LONG_FOLDER_PATH)
     for number, key in enumerate(keys, 1):
-        records = [{**record, "cwd": LONG_FOLDER} for record in conversation(1)]
+        records = [{**record, "cwd": LONG_FOLDER_PATH} for record in conversation(1)]
         write_session(
             config_home.config / "projects" / key, session_id(number), records, mtime=number
         )
-    stranger = [{**record, "cwd": LONG_FOLDER + "deeper"} for record in conversation(1)]
+    stranger = [{**record, "cwd": LONG_FOLDER_PATH + "deeper"} for record in conversation(1)]
     write_session(config_home.config / "projects" / keys[1], session_id(3), stranger, mtime=3)
-    assert len(project_folders(LONG_FOLDER, config_home.where)) == 2
-    assert [info.session_id for info in list_sessions(LONG_FOLDER)] == [session_id(1)]
-    assert [row.session_id for row in list_project(LONG_FOLDER, config_home.where)] == [
+    assert len(project_folders(LONG_FOLDER_PATH, config_home.where)) == 2
+    assert [info.session_id for info in list_sessions(LONG_FOLDER_PATH)] == [session_id(1)]
+    assert [row.session_id for row in list_project(LONG_FOLDER_PATH, config_home.where)] == [
         session_id(2),
         session_id(1),
     ]

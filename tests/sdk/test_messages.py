@@ -30,11 +30,11 @@ from tests.transcripts.chain_cases import CHAIN_CASES, Case
 IGNORED_LEAF_REASON = (
     "the SDK does not read the record last-prompt, which says where the conversation ends"
 )
-OMITTED_KEPT_MESSAGES_REASON = "the SDK omits the messages that a compaction kept"
-UNBRIDGED_GAP_REASON = (
+KEPT_MESSAGES_OMITTED_REASON = "the SDK omits the messages that a compaction kept"
+GAP_NOT_BRIDGED_REASON = (
     "the SDK stops at a missing parent, but the client bridges a gap of up to five seconds"
 )
-READ_DROPPED_RECORDS_REASON = (
+DROPPED_RECORDS_READ_REASON = (
     "the SDK reads what a compaction dropped, which the client skips in a file over 5 MiB"
 )
 SORTED_RESULTS_REASON = (
@@ -54,30 +54,30 @@ REASONS_AND_UUIDS_BY_CASE = {
     "a hint at an aside means the message above it": (IGNORED_LEAF_REASON, "u1 u2 a2"),
     "a hint at a result of calls side by side stays": (IGNORED_LEAF_REASON, "u1 c2 c1 r1 r2 a1"),
     "an emptied conversation": (IGNORED_LEAF_REASON, "u1 a1"),
-    "a walked segment is spliced in": (OMITTED_KEPT_MESSAGES_REASON, "s u3 a3"),
-    "a listed segment is spliced in": (OMITTED_KEPT_MESSAGES_REASON, "s u3 a3"),
+    "a walked segment is spliced in": (KEPT_MESSAGES_OMITTED_REASON, "s u3 a3"),
+    "a listed segment is spliced in": (KEPT_MESSAGES_OMITTED_REASON, "s u3 a3"),
     "what hangs before a spliced compaction hangs on its segment": (
-        OMITTED_KEPT_MESSAGES_REASON,
+        KEPT_MESSAGES_OMITTED_REASON,
         "u1 a1 u3 a3",
     ),
     "a hint with answers below it is void beside a kept segment": (
-        OMITTED_KEPT_MESSAGES_REASON,
+        KEPT_MESSAGES_OMITTED_REASON,
         "s u3 u5 a5",
     ),
-    "over 5 MiB a kept segment is still spliced in": (OMITTED_KEPT_MESSAGES_REASON, "s u3 a3"),
-    "a missing parent is bridged within five seconds": (UNBRIDGED_GAP_REASON, "u2 a2"),
-    "of two records at the same instant the first bridges": (UNBRIDGED_GAP_REASON, "u2 a2"),
-    "a cycle is bridged by time, then ends": (UNBRIDGED_GAP_REASON, ""),
+    "over 5 MiB a kept segment is still spliced in": (KEPT_MESSAGES_OMITTED_REASON, "s u3 a3"),
+    "a missing parent is bridged within five seconds": (GAP_NOT_BRIDGED_REASON, "u2 a2"),
+    "of two records at the same instant the first bridges": (GAP_NOT_BRIDGED_REASON, "u2 a2"),
+    "a cycle is bridged by time, then ends": (GAP_NOT_BRIDGED_REASON, ""),
     "over 5 MiB what a compaction dropped stays dropped": (
-        READ_DROPPED_RECORDS_REASON,
+        DROPPED_RECORDS_READ_REASON,
         "u1 a1 u2 a2 u3 a3",
     ),
     "over 5 MiB a near parent is bridged by what is left": (
-        READ_DROPPED_RECORDS_REASON,
+        DROPPED_RECORDS_READ_REASON,
         "u1 a1 u2 a2 u3 a3",
     ),
     "over 5 MiB a shared message id pulls nothing in": (
-        READ_DROPPED_RECORDS_REASON,
+        DROPPED_RECORDS_READ_REASON,
         "s c2 c1 r1 r2 a2",
     ),
     "parallel calls streamed between their results": (SORTED_RESULTS_REASON, "u1 c1 c2 r1 r2 a1"),
@@ -95,7 +95,7 @@ SDK's messages."""
 
 # Number of sessions in the corpus that differ, for each reason.
 DIFFERENCE_COUNTS_BY_REASON = {
-    OMITTED_KEPT_MESSAGES_REASON: 2,
+    KEPT_MESSAGES_OMITTED_REASON: 2,
     SORTED_RESULTS_REASON: 1,
     UNUSABLE_RECORDS_REASON: 1,
 }
@@ -150,7 +150,7 @@ def _reason_for_difference(transcript: Transcript, own: list[str], told: list[st
         for uuid in node.kept_segment.uuids or ()
     }
     if own != told and kept and [uuid for uuid in own if uuid not in kept] == told:
-        return OMITTED_KEPT_MESSAGES_REASON
+        return KEPT_MESSAGES_OMITTED_REASON
     if own != told and sorted(own) == sorted(told):
         results = {node.uuid for node in transcript.chain if node.answered_call_ids}
         return (
@@ -193,7 +193,10 @@ def test_messages_of_every_real_session_agree(project: Path) -> None:
 
 
 def uuids_of_pages(path: Path, limit: int) -> list[str]:
-    """Return the uuids of all our pages together, read from the last page to the first."""
+    """Read all our pages, from the last to the first, and return the uuids of their records.
+
+    The uuids are in the order of the file.
+    """
     entries = RecordLines(str(path), SESSION)
     found = read_page(entries, TRANSCRIPT_NAMES, None, limit)
     uuids = [one.uuid for one in found.passages]
@@ -224,7 +227,7 @@ def _list_sampled_sessions() -> list[Path]:
 def test_pages_contain_every_message(project: Path, file: Path) -> None:
     """Our pages contain every record with text, even outside the live chain, in the order of the file.
 
-    Every message that the SDK returns is on them once.
+    Every message that the SDK returns is on our pages once.
     """
     copy = project / file.name
     shutil.copyfile(file, copy)
@@ -279,9 +282,9 @@ def test_no_record_of_a_sub_agents_file_is_shown(project: Path) -> None:
 
 
 def test_unlike_ours_the_sdk_misses_subagents_next_to_the_session(project: Path) -> None:
-    """The SDK does not find sub-agents whose files are next to the session, as in clients before 2.1.
+    """The SDK does not find sub-agents whose files are next to the session.
 
-    There are 9 of these sub-agents in the corpus.
+    Clients before 2.1 wrote the files there. The corpus contains 9 of these sub-agents.
     """
     corpus()
     missed = 0

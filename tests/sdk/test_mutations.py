@@ -30,7 +30,7 @@ from tests.builders import SESSION, ConfigHome, conversation, session_id, write_
 from tests.needs import corpus, corpus_sessions
 
 OLD_MTIME = 1_700_000_000
-SAMPLE_SIZE = 60  # Approximate number of copied sessions, taken from the whole corpus.
+COPIED_SESSION_COUNT = 60  # Approximate number of copied sessions, taken from the whole corpus.
 MAX_COPIED_BYTES = 5_000_000  # Maximum number of bytes in a copied file.
 
 CopiedSessions = tuple[ConfigHome, list[str]]
@@ -46,7 +46,7 @@ def copies(config_home: ConfigHome) -> CopiedSessions:
     found = [file for file in corpus_sessions() if file.stat().st_size < MAX_COPIED_BYTES]
     chosen = [
         file
-        for file in found[:: max(1, len(found) // SAMPLE_SIZE)]
+        for file in found[:: max(1, len(found) // COPIED_SESSION_COUNT)]
         if file.read_bytes().endswith(b"\n")
     ]
     paths = []
@@ -67,21 +67,21 @@ def sdk_list(drop: tuple[str, ...] = ("last_modified",)) -> list[dict[str, Any]]
     return sorted(rows, key=lambda row: str(row["session_id"]))
 
 
-def list_after_our_change(
-    sessions: list[str], change: Callable[[SessionFile, str], rename.LabelChange]
+def list_sessions_after_our_change(
+    sessions: list[str], plan_change: Callable[[SessionFile, str], rename.LabelChange]
 ) -> list[dict[str, Any]]:
     """Change every session with our function, and return the SDK's list without times and sizes."""
     for number, path in enumerate(sessions):
-        rename.write_label(change(locate.session_file(path), f"name {number}"))
+        rename.write_label(plan_change(locate.session_file(path), f"name {number}"))
     return sdk_list(("last_modified", "file_size"))
 
 
-def list_after_sdk_change(
-    sessions: list[str], change: Callable[[str, str], None]
+def list_sessions_after_sdk_change(
+    sessions: list[str], change_label: Callable[[str, str], None]
 ) -> list[dict[str, Any]]:
     """Change every session with the SDK's function, and return the SDK's list without times and sizes."""
     for number, path in enumerate(sessions):
-        change(Path(path).stem, f"name {number}")
+        change_label(Path(path).stem, f"name {number}")
     return sdk_list(("last_modified", "file_size"))
 
 
@@ -109,13 +109,13 @@ def test_lists_agree_after_a_rename_or_a_tag(copies: CopiedSessions, verb: str) 
         "tag": tag_session,
         "clear": lambda session, _: tag_session(session, None),
     }[verb]
-    after_ours = list_after_our_change(paths, ours)
+    after_ours = list_sessions_after_our_change(paths, ours)
     glances = [(HeadTail(path).title, HeadTail(path).tag) for path in paths]
     restore_sessions(paths, contents)
-    after_theirs = list_after_sdk_change(paths, theirs)
+    after_theirs = list_sessions_after_sdk_change(paths, theirs)
     assert after_ours == after_theirs
     assert glances == [(HeadTail(path).title, HeadTail(path).tag) for path in paths]
-    assert len(after_ours) > SAMPLE_SIZE // 2
+    assert len(after_ours) > COPIED_SESSION_COUNT // 2
 
 
 def test_deleted_and_restored_sessions_are_listed_as_before(copies: CopiedSessions) -> None:
@@ -228,9 +228,9 @@ def test_unlike_ours_the_sdk_makes_a_renamed_session_the_newest(
 def test_unlike_ours_the_sdk_leaves_the_name_above_the_box(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A rename by the SDK leaves the old name above the input box, because it writes no agent-name.
+    """A rename by the SDK leaves the old name above the input box, because it writes no ``agent-name``.
 
-    The client's /rename has written it since 2.1.112, and so do we.
+    The client's ``/rename`` has written a record ``agent-name`` since 2.1.112, and so do we.
     """
     rename.write_label(rename.plan_title(old_session, "ours", config_home.where))
     rename_session(SESSION, "theirs")

@@ -76,7 +76,7 @@ def test_a_real_session_is_trimmed_with_three_settings(
     """A real session can be trimmed with three settings, and its file is unchanged."""
     path = real_session.path
     before = path.stat().st_size, path.stat().st_mtime_ns
-    if not real_session.has_talk:
+    if not real_session.has_messages:
         with pytest.raises(ResumeHooksError):
             plan.scan_session(session_file(str(path)))
         return

@@ -25,7 +25,7 @@ PROMPT_SIGN = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 _INPUT_BOX_TOP_PATTERN = rf"^─{{20,}}.*\n{PROMPT_SIGN}"
 _INPUT_BOX_PATTERN = rf"^─{{20,}}.*\n{PROMPT_SIGN}(.*(?:\n.*)*?)\n─{{20,}}"
 _IDLE_SECONDS = 0.8
-_IDLE_SECONDS_ASLEEP = 0.25
+_IDLE_SECONDS_OF_SLEEPING_CLIENT = 0.25
 """Number of seconds after which a client counts as idle if its process sleeps.
 
 The screen must not change during this time.
@@ -183,7 +183,10 @@ class Terminal(ABC):
                 last, since = now, at
             if worked < math.inf and not is_process_asleep(self.pid):
                 worked = at
-            return at - since >= idle_seconds or at - max(since, worked) >= _IDLE_SECONDS_ASLEEP
+            return (
+                at - since >= idle_seconds
+                or at - max(since, worked) >= _IDLE_SECONDS_OF_SLEEPING_CLIENT
+            )
 
         self._fail_unless(
             wait_until(is_screen_idle, timeout), f"the screen never rested for {idle_seconds} s"
@@ -205,5 +208,5 @@ class Terminal(ABC):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the client, also if the test failed."""
+        """End the client, even if the test failed."""
         self.close()

@@ -27,8 +27,8 @@ NEWEST_VERSION = "2.1.332"
 
 VERSIONS = (OLDEST_VERSION, PREVIOUS_VERSION, NEWEST_VERSION)
 RECENT_VERSIONS = frozenset({PREVIOUS_VERSION, NEWEST_VERSION})
-"""Versions that can do more than older ones. For example, they print why a hook blocked a ``-p``
-prompt."""
+"""Versions with abilities that older versions lack. For example, they print why a hook blocked a
+``-p`` prompt."""
 
 
 @dataclass(frozen=True)

@@ -75,10 +75,11 @@ def _write_home_with_session(home: ConfigHome) -> str:
     return str(write_session(home.project(), SESSION, conversation(3)))
 
 
-def check_prompts(home: ConfigHome) -> TryCase:
-    """For an ordinary prompt, the hook prints nothing. For a trigger, it prints one valid block.
+def make_prompt_check(home: ConfigHome) -> TryCase:
+    """Return a check that a hook answers triggers with one valid block, and nothing else.
 
-    The reason in the block is a short text without control characters.
+    For other prompts, the hook prints nothing. The reason in the block is a short text without
+    control characters.
     """
     path = _write_home_with_session(home)
 
@@ -113,10 +114,10 @@ def _assert_blocking_reply(out: bytes) -> None:
     assert "It changed none of your sessions or files" not in reason, reason
 
 
-def check_starts_and_ends(home: ConfigHome) -> TryCase:
-    """At starts and ends of sessions and turns, hooks print nothing or one JSON object.
+def make_start_and_end_check(home: ConfigHome) -> TryCase:
+    """Return a check that hooks for starts and ends print nothing or one JSON object.
 
-    Every link that they record is valid.
+    The starts and ends are those of sessions and turns. Every link that the hooks record is valid.
     """
     path = _write_home_with_session(home)
     events = ("SessionStart", "SessionEnd", "Stop")
@@ -152,6 +153,6 @@ def check_starts_and_ends(home: ConfigHome) -> TryCase:
 
 
 TARGETS = (
-    Target("prompts", 500, check_prompts),
-    Target("starts and ends", 500, check_starts_and_ends),
+    Target("prompts", 500, make_prompt_check),
+    Target("starts and ends", 500, make_start_and_end_check),
 )

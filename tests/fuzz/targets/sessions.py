@@ -40,8 +40,11 @@ from tests.fuzz.targets.target import Target, TryCase, assert_expected_error
 Environ = Mapping[str, str]
 
 
-def check_chains(home: ConfigHome) -> TryCase:
-    """A chain is finite and has no record twice. The quick and the complete reading find the same chain."""
+def make_chain_check(home: ConfigHome) -> TryCase:
+    """Return a check that a chain is finite and contains no record twice.
+
+    ``scan_live_part`` finds the same chain as ``scan_transcript``.
+    """
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
@@ -69,8 +72,11 @@ def _assert_equal_sizes(fast: ContextSize, sure: ContextSize) -> None:
         assert fast.tokens == sure.tokens
 
 
-def check_branches(home: ConfigHome) -> TryCase:
-    """The branches of long files, of forks of forks and of cycles are found."""
+def make_branch_check(home: ConfigHome) -> TryCase:
+    """Return a check that the chain of a long file with many branches and cycles has no record twice.
+
+    ``scan_live_part`` finds the same chain as ``scan_transcript``.
+    """
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
@@ -95,8 +101,11 @@ def check_branches(home: ConfigHome) -> TryCase:
     return try_case
 
 
-def check_lineages(home: ConfigHome) -> TryCase:
-    """A lineage is finite. Only sessions of the config home or next to the child are opened."""
+def make_lineage_check(home: ConfigHome) -> TryCase:
+    """Return a check that a lineage is finite.
+
+    Only sessions that are in the config home or next to the child are opened.
+    """
     folder = home.project()
     outside = home.root / "outside"
     outside.mkdir()
@@ -138,8 +147,11 @@ def check_lineages(home: ConfigHome) -> TryCase:
     return try_case
 
 
-def check_readings(home: ConfigHome) -> TryCase:
-    """Outlines, pages and listings of any file give a text or an error sentence, but no traceback."""
+def make_reading_check(home: ConfigHome) -> TryCase:
+    """Return a check that reading any file gives a text or an error sentence, but no traceback.
+
+    The file is read as an outline, as pages and as a row of a list.
+    """
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
@@ -166,8 +178,8 @@ def check_readings(home: ConfigHome) -> TryCase:
     return try_case
 
 
-def check_locators(home: ConfigHome) -> TryCase:
-    """A locator names one existing session or is refused.
+def make_locator_check(home: ConfigHome) -> TryCase:
+    """Return a check that a locator names one existing session or is refused.
 
     A link is opened only if the locator contains its path.
     """
@@ -206,8 +218,8 @@ def check_locators(home: ConfigHome) -> TryCase:
     return try_case
 
 
-def check_verbs(home: ConfigHome) -> TryCase:
-    """Either a child of any session passes its checks, or the verb fails with a clear message.
+def make_verb_check(home: ConfigHome) -> TryCase:
+    """Return a check that a verb makes a valid child of any session, or fails with a clear message.
 
     The parent stays unchanged, and no stray file is left behind.
     """
@@ -256,8 +268,8 @@ def _fork(session: SessionFile, environ: Environ) -> Receipt:
     return write_child(fork.plan_fork(session, Where(environ)), Where(environ))
 
 
-def check_defects(home: ConfigHome) -> TryCase:
-    """``fsck`` returns a list of findings for any file, and each finding names a record in the file."""
+def make_defect_check(home: ConfigHome) -> TryCase:
+    """Return a check that ``fsck`` can examine any file, and that each finding names a record in the file."""
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
@@ -274,11 +286,11 @@ def check_defects(home: ConfigHome) -> TryCase:
 
 
 TARGETS = (
-    Target("chain", 800, check_chains),
-    Target("branches", 120, check_branches),
-    Target("metadata and lineage", 500, check_lineages),
-    Target("reading", 500, check_readings),
-    Target("locators", 600, check_locators),
-    Target("children", 500, check_verbs),
-    Target("fsck", 500, check_defects),
+    Target("chain", 800, make_chain_check),
+    Target("branches", 120, make_branch_check),
+    Target("metadata and lineage", 500, make_lineage_check),
+    Target("reading", 500, make_reading_check),
+    Target("locators", 600, make_locator_check),
+    Target("children", 500, make_verb_check),
+    Target("fsck", 500, make_defect_check),
 )

@@ -48,8 +48,8 @@ def draw_note(draws: Draws, valid_fields: dict[str, Any]) -> bytes:
     return body[: draws.number_below(len(body) + 1)] if kind == 5 else body
 
 
-def check_link_rows(home: ConfigHome) -> TryCase:
-    """Only the valid rows of the log of links are read, and a new link can be added."""
+def make_link_row_check(home: ConfigHome) -> TryCase:
+    """Return a check that only valid rows of the log of links are read, and that a new link can be added."""
     file = Path(link_log.links_file(home.where))
     file.parent.mkdir(mode=0o700)
 
@@ -61,7 +61,7 @@ def check_link_rows(home: ConfigHome) -> TryCase:
         return draw_note(draws, valid_fields) + draws.pick((b"\n", b"\r\n", b"", b"\x00\n"))
 
     def try_case(draws: Draws) -> None:
-        file.write_bytes(b"".join(draws.list_of(6, lambda: draw_row(draws))))
+        file.write_bytes(b"".join(draws.draw_list(6, lambda: draw_row(draws))))
         link_log.record_link(HANDOFF_LINK, home.where)
         found = link_log.read_links(home.where)
         assert found[-1] == HANDOFF_LINK
@@ -72,8 +72,8 @@ def check_link_rows(home: ConfigHome) -> TryCase:
     return try_case
 
 
-def check_settings(home: ConfigHome) -> TryCase:
-    """Every setting has a value of its type, and an invalid value is reported.
+def make_settings_check(home: ConfigHome) -> TryCase:
+    """Return a check that every setting has a value of its type, and that invalid values are reported.
 
     A file that is not ours is not overwritten.
     """
@@ -132,8 +132,11 @@ def _parse_object(raw: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def check_pending_notes(home: ConfigHome) -> TryCase:
-    """A note with an invalid form is ignored. In a valid note, every field has its type."""
+def make_pending_note_check(home: ConfigHome) -> TryCase:
+    """Return a check that notes with an invalid form are ignored.
+
+    In a valid note, every field has its type.
+    """
     folder = home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     project = home.project()
@@ -174,8 +177,8 @@ def check_pending_notes(home: ConfigHome) -> TryCase:
     return try_case
 
 
-def check_trash_notes(home: ConfigHome) -> TryCase:
-    """A manifest in the trash does not lead outside the folders of sessions.
+def make_trash_note_check(home: ConfigHome) -> TryCase:
+    """Return a check that no manifest in the trash leads outside the folders of sessions.
 
     The folder of an unreadable manifest is reported as stray.
     """
@@ -212,7 +215,7 @@ def check_trash_notes(home: ConfigHome) -> TryCase:
             "size": 4,
             "sha256": draws.text(),
         }
-        parts = [part, *draws.list_of(2, lambda: {**part, "place": place})]
+        parts = [part, *draws.draw_list(2, lambda: {**part, "place": place})]
         texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
         row = draw_note(
             draws, {"version": 1, "complete": draws.flip_coin(), **texts, "parts": parts}
@@ -237,8 +240,8 @@ def check_trash_notes(home: ConfigHome) -> TryCase:
     return try_case
 
 
-def check_damaged_index(home: ConfigHome) -> TryCase:
-    """A search in an index with changed bytes works, or reports that a new index will be built.
+def make_damaged_index_check(home: ConfigHome) -> TryCase:
+    """Return a check that a search in a damaged index works or reports that a new index will be built.
 
     After such a report, the next search builds the index. Each case runs in its own process,
     because tantivy ends the process if one of its threads fails.
@@ -284,8 +287,8 @@ def check_damaged_index(home: ConfigHome) -> TryCase:
     return try_case
 
 
-def check_client_settings(home: ConfigHome) -> TryCase:
-    """The client's own settings files are read as far as they are valid."""
+def make_client_settings_check(home: ConfigHome) -> TryCase:
+    """Return a check that values from the client's settings are valid, whatever the files contain."""
     project = home.root / "proj"
     (project / ".claude").mkdir(parents=True)
     places = (home.config / "settings.json", project / ".claude" / "settings.json")
@@ -305,10 +308,10 @@ def check_client_settings(home: ConfigHome) -> TryCase:
 
 
 TARGETS = (
-    Target("links", 700, check_link_rows),
-    Target("settings", 600, check_settings),
-    Target("pending notes", 700, check_pending_notes),
-    Target("trash notes", 500, check_trash_notes),
-    Target("index bytes", 80, check_damaged_index),
-    Target("client settings", 400, check_client_settings),
+    Target("links", 700, make_link_row_check),
+    Target("settings", 600, make_settings_check),
+    Target("pending notes", 700, make_pending_note_check),
+    Target("trash notes", 500, make_trash_note_check),
+    Target("index bytes", 80, make_damaged_index_check),
+    Target("client settings", 400, make_client_settings_check),
 )

@@ -25,21 +25,21 @@ from tests.fuzz.material import draw_line
 from tests.fuzz.targets.state import draw_note
 from tests.fuzz.targets.target import Target, TryCase, assert_expected_error
 
-SECRET_PIECE_TEXTS = (
+SECRET_FRAGMENTS = (
     "ghp_" + "aB3dE5fG7h" * 3 + "aB3dE5", "AKIA" + "Z3Y5X7W2V4U6T1S9", "password=", "token: ",
     "-----BEGIN RSA PRIVATE KEY-----",
     "\\n", "\\u0041", "://user:pa55w0rd@host/", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.",
     "Authorization: Bearer ", '"', "\\",
 )  # fmt: skip
-LONG_AGO = 1_000_000_000.0
+OLD_MTIME = 1_000_000_000.0
 
 
-def check_vault_notes(home: ConfigHome) -> TryCase:
-    """A changed manifest in the vault is invalid, or leads only to files of its session.
+def make_vault_note_check(home: ConfigHome) -> TryCase:
+    """Return a check that a changed manifest in the vault leads only to files of its session.
 
-    The client's file of the session stays unchanged.
+    Otherwise it is reported as invalid. The client's file of the session stays unchanged.
     """
-    path = write_session(home.project(), SESSION, conversation(3), mtime=LONG_AGO)
+    path = write_session(home.project(), SESSION, conversation(3), mtime=OLD_MTIME)
     whole = Path(path).read_bytes()
     kept = archive_session(session_file(path), home.where)
     file = Path(kept.folder) / "manifest.json"
@@ -80,9 +80,9 @@ def check_vault_notes(home: ConfigHome) -> TryCase:
     return try_case
 
 
-def check_vault_packs(home: ConfigHome) -> TryCase:
-    """A file that is read from a pack equals the packed file, or cannot be read."""
-    path = write_session(home.project(), SESSION, conversation(8), mtime=LONG_AGO)
+def make_vault_pack_check(home: ConfigHome) -> TryCase:
+    """Return a check that a file in a changed pack is read without a difference or cannot be read."""
+    path = write_session(home.project(), SESSION, conversation(8), mtime=OLD_MTIME)
     whole = Path(path).read_bytes()
     packed = archive_session(session_file(path), home.where)
     (file,) = Path(packed.folder).glob("pack-*")
@@ -112,15 +112,15 @@ def check_vault_packs(home: ConfigHome) -> TryCase:
     return try_case
 
 
-def check_secrets(_: ConfigHome) -> TryCase:
-    """The spans of found secrets are inside the text.
+def make_secret_check(_: ConfigHome) -> TryCase:
+    """Return a check that the spans of found secrets are inside the text.
 
     A line without secrets keeps its bytes, and a line of JSON remains JSON.
     """
 
     def try_case(draws: Draws) -> None:
         text = "".join(
-            draws.pick(SECRET_PIECE_TEXTS) if draws.flip_coin() else draws.text()
+            draws.pick(SECRET_FRAGMENTS) if draws.flip_coin() else draws.text()
             for _ in range(1 + draws.number_below(5))
         )
         found = secrets_in(text)
@@ -148,8 +148,8 @@ def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def check_bundles(home: ConfigHome) -> TryCase:
-    """A changed bundle is refused, or its sessions are unpacked into the state folder.
+def make_bundle_check(home: ConfigHome) -> TryCase:
+    """Return a check that a changed bundle is refused or unpacked into the state folder.
 
     No temporary file is left.
     """
@@ -183,8 +183,8 @@ def check_bundles(home: ConfigHome) -> TryCase:
 
 
 TARGETS = (
-    Target("vault notes", 400, check_vault_notes),
-    Target("vault packs", 150, check_vault_packs),
-    Target("secrets", 500, check_secrets),
-    Target("bundles", 700, check_bundles),
+    Target("vault notes", 400, make_vault_note_check),
+    Target("vault packs", 150, make_vault_pack_check),
+    Target("secrets", 500, make_secret_check),
+    Target("bundles", 700, make_bundle_check),
 )

@@ -13,9 +13,10 @@ MAX_ERROR_CHARACTERS = 5_000
 """Maximum number of characters in an error message. Long input in it is cut."""
 
 TryCase = Callable[[Draws], None]
-"""A function that makes a case from decisions and tries it.
+"""A function that draws one test case and runs it.
 
-It raises AssertionError, or an error that the tested code should not have raised.
+If the case fails, the function raises AssertionError, or an error that the tested code should not
+have raised.
 """
 
 

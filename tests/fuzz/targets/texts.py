@@ -45,8 +45,8 @@ FORBIDDEN_CHARACTERS = frozenset(
 """Matches characters that a terminal obeys or that reorder text, except tabs and line breaks."""
 
 
-def check_lines(_: ConfigHome) -> TryCase:
-    """The lines that are read from a file contain exactly its bytes.
+def make_line_check(_: ConfigHome) -> TryCase:
+    """Return a check that the lines that are read from a file contain exactly its bytes.
 
     Reading forwards, backwards or from any offset gives the same lines, numbers and offsets.
     """
@@ -76,8 +76,8 @@ def check_lines(_: ConfigHome) -> TryCase:
     return try_case
 
 
-def check_accessors(_: ConfigHome) -> TryCase:
-    """Every accessor of a record returns its own type for any line.
+def make_accessor_check(_: ConfigHome) -> TryCase:
+    """Return a check that every accessor of a record returns its own type for any line.
 
     A record can be written and read again.
     """
@@ -131,8 +131,8 @@ def _is_exact_in_json(value: Any) -> bool:
     return all(map(_is_exact_in_json, value)) if isinstance(value, list) else True
 
 
-def check_typed_text(_: ConfigHome) -> TryCase:
-    """Typed text is parsed, or refused with a sentence.
+def make_typed_text_check(_: ConfigHome) -> TryCase:
+    """Return a check that typed text is parsed, or refused with a sentence.
 
     The text is typed as a reference, turns, a cut, a query, a time or a trigger.
     """
@@ -182,8 +182,8 @@ def check_typed_text(_: ConfigHome) -> TryCase:
     return try_case
 
 
-def check_shown_text(_: ConfigHome) -> TryCase:
-    """A text that is shown has no control characters and can be encoded as UTF-8."""
+def make_shown_text_check(_: ConfigHome) -> TryCase:
+    """Return a check that shown text has no control characters and can be encoded as UTF-8."""
 
     def try_case(draws: Draws) -> None:
         text = "".join(draws.text() for _ in range(1 + draws.number_below(5)))
@@ -197,8 +197,8 @@ def check_shown_text(_: ConfigHome) -> TryCase:
 
 
 TARGETS = (
-    Target("lines", 900, check_lines),
-    Target("records", 1_200, check_accessors),
-    Target("typed words", 1_000, check_typed_text),
-    Target("plain text", 700, check_shown_text),
+    Target("lines", 900, make_line_check),
+    Target("records", 1_200, make_accessor_check),
+    Target("typed words", 1_000, make_typed_text_check),
+    Target("plain text", 700, make_shown_text_check),
 )

@@ -340,7 +340,7 @@ def test_smart_trims_of_real_sessions_are_complete(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
     """A smart trim of a real session is complete, whether all contents are chosen or random ones."""
-    if not real_session.has_talk:
+    if not real_session.has_messages:
         return
     copy = real_session.copy_to(config_home.project())
     check_smart_trim(config_home, copy, model_that_drops_everything(), RULES_WITH_INSTRUCTIONS)

@@ -35,7 +35,7 @@ def find_postgres_folder() -> Path | None:
 
 
 # The server's folder is in memory if 1 GiB is free there, because a disk is much slower.
-MEMORY_FOLDER = "/dev/shm"
+RAM_DISK_FOLDER = "/dev/shm"
 MIN_FREE_BYTES = 1 << 30
 
 
@@ -44,11 +44,11 @@ class Server:
 
     def __init__(self, bin_folder: Path) -> None:
         has_memory = (
-            os.access(MEMORY_FOLDER, os.W_OK)
-            and shutil.disk_usage(MEMORY_FOLDER).free > MIN_FREE_BYTES
+            os.access(RAM_DISK_FOLDER, os.W_OK)
+            and shutil.disk_usage(RAM_DISK_FOLDER).free > MIN_FREE_BYTES
         )
         self.folder = Path(
-            tempfile.mkdtemp(prefix="rh-pg-", dir=MEMORY_FOLDER if has_memory else "/tmp")
+            tempfile.mkdtemp(prefix="rh-pg-", dir=RAM_DISK_FOLDER if has_memory else "/tmp")
         )
         self.bin = bin_folder
         self._number = 0

@@ -23,7 +23,7 @@ from tests.hook_scripts.test_install import count_build_attempts, read_install_s
 from tests.hook_scripts.test_notice import make_stop_event, stop_hook_calls_python, write_transcript
 from tests.hook_scripts.test_session import STARTUP_EVENT, wait_for_file, write_ready_venv
 from tests.hooks.conftest import RunHook
-from tests.test_import_budget import HEAVY_MODULES, add_parent_packages, loaded_modules
+from tests.test_import_budget import HEAVY_MODULES, add_parent_packages, list_imported_modules
 
 
 def test_the_stop_hook_calls_the_engine_for_a_joined_team(plugin: PluginCopy) -> None:
@@ -181,7 +181,7 @@ def test_a_start_and_a_prompt_never_contact_the_server(
 
 def test_the_help_of_team_imports_few_modules(config_home: ConfigHome) -> None:
     """``team --help`` does not import the modules that read, send or import sessions."""
-    found = add_parent_packages(loaded_modules(config_home, "helps", None, "team"))
+    found = add_parent_packages(list_imported_modules(config_home, "helps", None, "team"))
     engine = {
         f"resume_hooks.{name}"
         for name in (
@@ -202,7 +202,7 @@ def test_a_start_without_a_team_imports_one_module(config_home: ConfigHome) -> N
     The hook imports nothing outside the standard library and this package.
     """
     event = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
-    found = loaded_modules(config_home, "session", event)
+    found = list_imported_modules(config_home, "session", event)
     foreign = (
         {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import SESSION_ID_PATTERN
-from tests.e2e.installed import clone_repository, code_block_of_page, run_lines_in_clone
+from tests.e2e.installed import clone_repository, code_block_of_page, run_shell_lines_in_clone
 from tests.e2e.plugin import ENGINE_ENV
 from tests.needs import REPO
 from tests.parts.codex.e2e.client import NEWEST, CodexHome, thread_id_of_path
@@ -32,7 +32,7 @@ def with_plugin(codex: CodexHome, tmp_path: Path) -> CodexHome:
 def install_plugin(client: CodexHome, folder: Path) -> CodexHome:
     """Install the plugin from a clone in ``folder``, as docs/codex.md describes, and return the client."""
     lines = code_block_of_page("docs/codex.md", "codex plugin marketplace add")
-    run_lines_in_clone(
+    run_shell_lines_in_clone(
         lines, clone_repository(folder / "clone"), "codex", (str(client.binary),), client.env()
     )
     return client
