@@ -119,16 +119,16 @@ def make_bulky_session(output_count: int = 40) -> list[Record]:
 def compare_strategies_at(
     home: ConfigHome,
     records: list[Record],
-    seconds: float,
+    seconds_after_start: float,
     *,
     max_live_bytes: int = MAX_QUICK_SCAN_BYTES,
 ) -> Comparison:
-    """Compare the ways to continue a session at ``seconds`` seconds after its beginning."""
+    """Compare the ways to continue a session at ``seconds_after_start`` seconds after its beginning."""
     path = write_session(home.project(), SESSION, records)
     return compare_strategies(
         SessionFile(SESSION, path, 0, 0),
         home.where,
-        iso_time(seconds),
+        iso_time(seconds_after_start),
         max_live_bytes=max_live_bytes,
     )
 
@@ -261,7 +261,7 @@ def test_the_cache_is_assumed_to_be_cold_without_token_counts(
     assert found.is_trim_estimated
 
 
-def test_no_trim_of_a_large_live_part_is_planned(config_home: ConfigHome) -> None:
+def test_no_child_is_planned_for_a_large_live_part(config_home: ConfigHome) -> None:
     """If the live part of a session is larger than the limit, neither a trim nor a handoff is planned."""
     assert TRIM not in map_estimates_by_name(
         compare_strategies_at(config_home, make_bulky_session(), 200, max_live_bytes=1_000)

@@ -137,8 +137,8 @@ def test_the_costs_of_several_requests_per_turn_are_added_up() -> None:
             make_recent_requests(9, 0),
             None,
         ),
-        # The strategy's first request costs as much as that of going on. Each later request costs
-        # less.
+        # The strategy's first request costs as much as the first request of going on. Each later
+        # request costs less.
         (
             Strategy("x", 50_000, 99_000, 1_000),
             GO_ON_WITH_WARM_CACHE,

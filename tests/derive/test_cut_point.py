@@ -57,7 +57,10 @@ def scan_records(folder: Path, records: list[Record]) -> Transcript:
 
 
 def format_kept_uuids(cut: Cut | None) -> str:
-    """Return the uuids of the kept records, with ``>`` or ``<`` if the cut moved forward or back."""
+    """Return the uuids of the kept records.
+
+    ``>`` or ``<`` at the end says that the cut moved forward or back.
+    """
     assert cut is not None
     mark = {1: " >", -1: " <", 0: ""}[cut.move_direction]
     return " ".join(node.uuid for node in cut.nodes) + mark
@@ -171,7 +174,7 @@ def test_a_missing_position_is_an_error(name: str, tmp_path: Path) -> None:
     assert raised.value.exit_code == 2
 
 
-def test_a_cut_before_every_message_is_an_error(tmp_path: Path) -> None:
+def test_a_cut_before_the_first_message_is_an_error(tmp_path: Path) -> None:
     """A cut that would keep no message raises an error."""
     begun = [system("informational", uuid="s", ts=0), *conversation(1, start=5)]
     with pytest.raises(UsageError, match="There is no message before the cut"):

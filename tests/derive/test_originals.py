@@ -217,7 +217,7 @@ def test_an_invalid_path_leads_to_no_original(config_home: ConfigHome) -> None:
 
 @pytest.fixture
 def backup(config_home: ConfigHome) -> Path:
-    """Write a backup with the untrimmed record, as a trim in place makes it."""
+    """Write a backup with the untrimmed record, at the path where a trim in place would write it."""
     path = Path(backup_folder(PARENT_ID, config_home.where)) / "2026-01-31T09-30-00.000Z.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(
@@ -229,8 +229,8 @@ def backup(config_home: ConfigHome) -> Path:
 def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path) -> None:
     """The original of a record that was trimmed in place is found in the session's backup.
 
-    The original is found even if a child made before the trim names the session instead of the
-    backup, and even after the session was deleted.
+    The original is also found if the trimmed record names the session instead of the backup, and
+    after the session was deleted.
     """
     said = make_trimmed_record(str(backup), original_session_id=PARENT_ID)
     session = write_session(config_home.project(), PARENT_ID, [said])
@@ -386,7 +386,7 @@ def test_a_lost_original_is_an_error(config_home: ConfigHome, parent: str) -> No
 def test_a_reference_leads_to_a_backup_of_a_deleted_session(
     config_home: ConfigHome, backup: Path
 ) -> None:
-    """If a reference names a deleted session, its backups are searched for the line, oldest first."""
+    """If a reference names a deleted session, the line is read from the oldest backup that has the line."""
     later = backup.with_name("2026-02-01T09-30-00.000Z.jsonl")
     later.write_bytes(backup.read_bytes() + b"{}\n")
     for number, path in ((0, backup), (1, later)):

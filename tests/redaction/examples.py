@@ -15,11 +15,11 @@ from resume_hooks.redaction.texts import redact
 from tests.redaction.placed_forms import PLACED_FORMS
 from tests.redaction.planted import FORMS
 
-parser: Any = importlib.import_module("re._parser")
-sre: Any = importlib.import_module("re._constants")
+re_parser: Any = importlib.import_module("re._parser")
+re_constants: Any = importlib.import_module("re._constants")
 
 TRIED_CHARACTERS = string.ascii_letters + string.digits + "_-./+=:;,@~%!&?#' "
-MAX_TRIES = 400
+MAX_MATCH_TRIES = 400
 
 
 class Example(NamedTuple):
@@ -61,7 +61,7 @@ def _examples() -> Iterator[Example]:
 
 def _matching_text(rule: Rule, words: str) -> str:
     """Return a text with a secret that the rule finds and that is not a placeholder."""
-    for seed in range(MAX_TRIES):
+    for seed in range(MAX_MATCH_TRIES):
         text = words.format(_random_match(rule.expression, random.Random(f"{rule.kind} {seed}")))
         if redact(text)[1]:
             return text
@@ -70,24 +70,28 @@ def _matching_text(rule: Rule, words: str) -> str:
 
 def _random_match(pattern: str, rng: random.Random) -> str:
     """Return a random text that matches ``pattern``. Lookarounds in the pattern are ignored."""
-    return "".join(_draw_text_pieces(parser.parse(pattern), rng))
+    return "".join(_draw_text_pieces(re_parser.parse(pattern), rng))
 
 
 def _draw_text_pieces(tree: Any, rng: random.Random) -> Iterator[str]:
     for operation, value in tree:
-        if operation is sre.LITERAL:
+        if operation is re_constants.LITERAL:
             yield chr(value)
-        elif operation is sre.ANY:
+        elif operation is re_constants.ANY:
             yield "."
-        elif operation is sre.IN:
+        elif operation is re_constants.IN:
             yield rng.choice(
                 _list_allowed_letters("".join(_text_of_class_member(*member) for member in value))
             )
-        elif operation is sre.SUBPATTERN:
+        elif operation is re_constants.SUBPATTERN:
             yield from _draw_text_pieces(value[3], rng)
-        elif operation is sre.BRANCH:
+        elif operation is re_constants.BRANCH:
             yield from _draw_text_pieces(rng.choice(value[1]), rng)
-        elif operation in {sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT}:
+        elif operation in {
+            re_constants.MAX_REPEAT,
+            re_constants.MIN_REPEAT,
+            re_constants.POSSESSIVE_REPEAT,
+        }:
             least, most, inner = value
             for _ in range(rng.randint(least, min(most, least + 40))):
                 yield from _draw_text_pieces(inner, rng)
@@ -100,12 +104,14 @@ def _list_allowed_letters(members: str) -> list[str]:
 
 
 def _text_of_class_member(operation: Any, value: Any) -> str:
-    if operation is sre.NEGATE:
+    if operation is re_constants.NEGATE:
         return "^"
-    if operation is sre.RANGE:
+    if operation is re_constants.RANGE:
         return f"\\x{value[0]:02x}-\\x{value[1]:02x}"
-    if operation is sre.CATEGORY:
-        return {sre.CATEGORY_WORD: r"\w", sre.CATEGORY_DIGIT: r"\d", sre.CATEGORY_SPACE: r"\s"}.get(
-            value, r"\S"
-        )
+    if operation is re_constants.CATEGORY:
+        return {
+            re_constants.CATEGORY_WORD: r"\w",
+            re_constants.CATEGORY_DIGIT: r"\d",
+            re_constants.CATEGORY_SPACE: r"\s",
+        }.get(value, r"\S")
     return f"\\x{value:02x}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-SECRET = "Hx7kQ2mZp9Lr4Tw8"
+SAMPLE_SECRET = "Hx7kQ2mZp9Lr4Tw8"
 BEGINNINGS_AFTER_SPACE = [
     "-p",
     "-u",
@@ -87,7 +87,7 @@ BEGINNINGS_WITHOUT_SPACE = [
     "…",
     "🔑",
 ]
-CONTROL_BEGINNINGS = [
+WHITESPACE_AND_ESCAPE_BEGINNINGS = [
     "\n",
     " ",
     "\t",
@@ -107,12 +107,12 @@ LINE_BEGINNINGS = [
     "-----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEAPQUVKSW1xywKZBA341CCb9JYC7JAIKACnOes5r\n",
     "-----END PRIVATE KEY-----\n",
     "private-lines: 1\n",
-    f"password: {SECRET}\n",
-    f"token={SECRET}\n",
-    f"api_key={SECRET} ",
-    f"Bearer {SECRET}{SECRET}\n",
-    f"https://u:{SECRET}@h/ ",
-    f"Cookie: sessionid={SECRET}; ",
+    f"password: {SAMPLE_SECRET}\n",
+    f"token={SAMPLE_SECRET}\n",
+    f"api_key={SAMPLE_SECRET} ",
+    f"Bearer {SAMPLE_SECRET}{SAMPLE_SECRET}\n",
+    f"https://u:{SAMPLE_SECRET}@h/ ",
+    f"Cookie: sessionid={SAMPLE_SECRET}; ",
     "password=" + "\\" * 30,
     "secret" + " " * 40,
 ]
@@ -123,7 +123,7 @@ def hostile_texts(size: int) -> Iterator[str]:
     for unit in (
         *(f" {each}" for each in BEGINNINGS_AFTER_SPACE),
         *BEGINNINGS_WITHOUT_SPACE,
-        *CONTROL_BEGINNINGS,
+        *WHITESPACE_AND_ESCAPE_BEGINNINGS,
         *LINE_BEGINNINGS,
     ):
         yield unit * (size // len(unit))

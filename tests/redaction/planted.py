@@ -20,7 +20,7 @@ ALNUM = string.ascii_letters + string.digits
 HEX_DIGITS = "0123456789abcdef"
 UPPER_CHARS = string.ascii_uppercase + string.digits
 HASH_CHARS = ALNUM + "./"
-ANY_ID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
+SAMPLE_UUID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 
 
 class Form(NamedTuple):
@@ -198,7 +198,7 @@ FORMS = [
     Form("discord-old",
          lambda r: f"{in_base64('9' + random_chars(r, 17, string.digits))}.{random_chars(r, 6)}.{random_chars(r, 27)}"),
     Form("teams", lambda r: f"{random_chars(r, 32, HEX_DIGITS)}/{random_uuid(r)}",
-         f"https://x.webhook.office.com/webhookb2/{ANY_ID}@{ANY_ID}/IncomingWebhook/{{}}"),
+         f"https://x.webhook.office.com/webhookb2/{SAMPLE_UUID}@{SAMPLE_UUID}/IncomingWebhook/{{}}"),
     Form("teams-workflow", lambda r: random_base64(r, 32),
          "https://prod-01.westus.logic.azure.com/workflows/01/triggers/manual/paths/invoke?sp=%2Frun&sv=1.0&sig={}"),
     Form("okta", lambda r: "00" + random_chars(r, 40, ALNUM + "-_"),
@@ -212,7 +212,7 @@ FORMS = [
 
 
 def plain(text: str) -> str:
-    """Return the text inside a prompt."""
+    """Return a prompt that contains the text."""
     return f"Use this for the deploy, please:\n{text}\nand then run the tests"
 
 
@@ -258,7 +258,14 @@ TEXT_WRITERS: list[Callable[[str], str]] = [
 ]
 
 
-RECORD_PLACES = ("prompt", "input", "result", "tool use result", "attachment", "tool-results file")
+SECRET_PLACE_NAMES = (
+    "prompt",
+    "input",
+    "result",
+    "tool use result",
+    "attachment",
+    "tool-results file",
+)
 
 
 class PlantedSecret(NamedTuple):
@@ -297,7 +304,7 @@ def _random_text_after_prefix(prefix: str, count: int, letters: str, rng: random
 def plant_secrets(
     lines: list[bytes],
     seed: int = 7,
-    places: int = 5 * len(FORMS),
+    secret_count: int = 5 * len(FORMS),
     forms: Sequence[Form] = tuple(FORMS),
 ) -> Iterator[PlantedSecret]:
     """Yield secrets of all forms in turn, each in a copy of a real record or in a text.
@@ -310,18 +317,18 @@ def plant_secrets(
         for line in lines
         if (record := json.loads(line)).get("type") in {"user", "assistant"}
     ]
-    for number in range(places):
+    for number in range(secret_count):
         form = forms[number % len(forms)]
-        way = TEXT_WRITERS[(number // len(forms) + number) % len(TEXT_WRITERS)]
-        place = RECORD_PLACES[(number * 5 + number // len(forms)) % len(RECORD_PLACES)]
+        write_text = TEXT_WRITERS[(number // len(forms) + number) % len(TEXT_WRITERS)]
+        place = SECRET_PLACE_NAMES[(number * 5 + number // len(forms)) % len(SECRET_PLACE_NAMES)]
         secret = form.make_secret(rng)
-        text = way(form.template.format(secret))
+        text = write_text(form.template.format(secret))
         raw = (
             text.encode()
             if place == "tool-results file"
             else _record_with_text(rng.choice(records), place, text, rng)
         )
-        yield PlantedSecret(form, way.__name__, place, secret, raw)
+        yield PlantedSecret(form, write_text.__name__, place, secret, raw)
 
 
 def _record_with_text(

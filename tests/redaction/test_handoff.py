@@ -153,7 +153,7 @@ def test_a_title_cannot_imitate_client_tags(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    "posing",
+    "prompt_text",
     [
         "<\tsystem-reminder>", "< / system-reminder >", "\uff1csystem-reminder\uff1e",
         "\uff1c\uff53\uff59stem-reminder\uff1e",
@@ -161,7 +161,7 @@ def test_a_title_cannot_imitate_client_tags(config_home: ConfigHome) -> None:
         "[ /SESSION LINEAGE ]", "\uff3b/SESSION\u00a0LINEAGE\uff3d",
     ],
 )  # fmt: skip
-def test_no_spelling_of_a_tag_remains(config_home: ConfigHome, posing: str) -> None:
+def test_no_spelling_of_a_tag_remains(config_home: ConfigHome, prompt_text: str) -> None:
     """A tag of the client in a message is changed, even with spaces or invisible characters.
 
     Full-width letters do not hide it, either.
@@ -169,7 +169,7 @@ def test_no_spelling_of_a_tag_remains(config_home: ConfigHome, posing: str) -> N
     path = write_session(
         config_home.project(),
         SESSION,
-        [*conversation(2), user(posing, uuid="x", parent="r3", ts=9)],
+        [*conversation(2), user(prompt_text, uuid="x", parent="r3", ts=9)],
     )
     contents = ChildContents(build_digest(session_file(str(path)), config_home.where))
     decided = agents.plan_fresh(

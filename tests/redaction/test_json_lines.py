@@ -18,8 +18,8 @@ from resume_hooks.redaction.passwords import NONE, meaning_of_name
 from tests.needs import corpus_sessions
 from tests.redaction.planted import FORMS, plant_secrets, private_key, random_chars
 
-RNG = random.Random(5)
-GITHUB_TOKEN = "ghp_" + random_chars(RNG, 36)
+RANDOM_GENERATOR = random.Random(5)
+GITHUB_TOKEN = "ghp_" + random_chars(RANDOM_GENERATOR, 36)
 TOKEN_PLACEHOLDER = "[secret removed: github-pat]"
 
 
@@ -28,13 +28,13 @@ def encode_line(record: dict[str, Any]) -> bytes:
     return json.dumps(record).encode() + b"\n"
 
 
-def user_record(content: object, **more: object) -> dict[str, Any]:
-    """Return a user's record with this content and further fields."""
+def user_record(content: object, **more_fields: object) -> dict[str, Any]:
+    """Return a user's record with this content and these additional fields."""
     ids = {
         "uuid": "62e0bdc0-a1e4-4d5c-8509-3b9d0d57cc67",
         "sessionId": "11111111-1111-4111-8111-111111111111",
     }
-    return {"type": "user", **ids, "message": {"role": "user", "content": content}, **more}
+    return {"type": "user", **ids, "message": {"role": "user", "content": content}, **more_fields}
 
 
 def test_a_line_without_secrets_is_the_same_object() -> None:
@@ -138,7 +138,7 @@ def test_nested_fields_named_like_ids_are_redacted_as_text(record: dict[str, Any
 )
 def test_a_secret_in_an_input_is_found_by_its_field_name(key: str) -> None:
     """A value in a tool's input is removed if the field's name says that it is secret."""
-    value = random_chars(RNG, 24)
+    value = random_chars(RANDOM_GENERATOR, 24)
     record = {
         "type": "assistant",
         "message": {"content": [{"type": "tool_use", "input": {key: value, "path": "/x"}}]},
@@ -156,7 +156,7 @@ def test_a_line_that_is_not_json_is_text() -> None:
 
 def test_a_key_over_several_lines_of_a_text_is_removed() -> None:
     """A private key over several lines of a text file is removed."""
-    key = private_key(RNG)
+    key = private_key(RANDOM_GENERATOR)
     assert redact_bytes(f"a\n{key}\nb\n".encode())[0] == b"a\n[secret removed: private-key]\nb\n"
 
 
@@ -167,7 +167,7 @@ def test_planted_secrets_are_removed_from_lines(seed: int) -> None:
     A second search finds nothing.
     """
     lines = [encode_line(user_record("hello"))]
-    for one in plant_secrets(lines, seed=seed, places=2 * len(FORMS)):
+    for one in plant_secrets(lines, seed=seed, secret_count=2 * len(FORMS)):
         if one.place_name == "tool-results file":
             continue
         clean, found = redact_line(one.raw)
@@ -190,10 +190,10 @@ JSON_VALUES = st.recursive(
 
 @given(st.dictionaries(FIELD_NAMES, JSON_VALUES, max_size=5), st.booleans(), st.sampled_from(FORMS))
 @settings(max_examples=80)
-def test_all_other_values_of_a_record_stay(
+def test_values_outside_the_message_are_unchanged(
     record: dict[str, Any], ascii_only: bool, form: Any
 ) -> None:
-    """Other values of a record are unchanged if a secret is removed from its message."""
+    """If a secret is removed from a record's message, all other values of the record are unchanged."""
     given_text = form.template.format(form.make_secret(random.Random(1)))
     raw = json.dumps(
         {**record, "message": {"content": f" {given_text}\n"}}, ensure_ascii=ascii_only
@@ -210,7 +210,7 @@ def test_all_other_values_of_a_record_stay(
 
 
 @pytest.mark.parametrize("path", corpus_sessions()[:8], ids=lambda path: path.name[:8])
-def test_real_sessions_contain_no_secret(path: Any) -> None:
-    """In published real sessions, no text is mistaken for a secret."""
+def test_nothing_in_real_sessions_is_mistaken_for_a_secret(path: Any) -> None:
+    """Nothing in published real sessions is mistaken for a secret."""
     with path.open("rb") as stream:
         assert [secret for raw in stream for secret in find_secrets_in_line(raw)] == []

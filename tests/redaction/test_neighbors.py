@@ -16,8 +16,8 @@ from resume_hooks.redaction.notations import NOTATIONS
 from resume_hooks.redaction.texts import redact
 from tests.redaction.examples import Example, examples
 
-TEST_COUNT = 8
-"""Number of tests that share the examples, so that several workers can run them."""
+EXAMPLE_SHARE_COUNT = 8
+"""The examples are divided among this many tests, so that several workers can run them."""
 
 
 def clean_in_record(text: str, clean: Callable[[bytes], bytes], *, ascii_only: bool) -> str:
@@ -45,7 +45,8 @@ def clean_functions() -> list[CleanText]:
 
 NEIGHBOR_CHARACTERS = "…—“”•→·\u00a0\u2028漢。🔑é\u0301"
 PASSWORD_CHARACTERS = "é\u0301"
-"""Neighbors that are not tried if the secret may contain them, as a password may."""
+"""Characters that a password may contain. They are not tried next to a secret that may be a
+password."""
 
 ESCAPE_CHARACTER = "\x1b"
 """A terminal hides this character together with the space after it.
@@ -54,15 +55,15 @@ The text before the character then touches the secret.
 """
 
 
-@pytest.mark.parametrize("part", range(TEST_COUNT))
+@pytest.mark.parametrize("share_index", range(EXAMPLE_SHARE_COUNT))
 def test_every_rule_keeps_neighboring_characters(
-    clean_functions: list[CleanText], part: int
+    clean_functions: list[CleanText], share_index: int
 ) -> None:
     """Every rule keeps the characters directly before and after a secret.
 
     These characters have two, three or four bytes.
     """
-    for one in examples()[part::TEST_COUNT]:
+    for one in examples()[share_index::EXAMPLE_SHARE_COUNT]:
         letters = "".join(
             sign
             for sign in NEIGHBOR_CHARACTERS
@@ -82,11 +83,11 @@ def test_every_rule_keeps_neighboring_characters(
 )
 @settings(max_examples=300)
 def test_any_neighboring_characters_are_kept(
-    clean_functions: list[CleanText], one: Example, before: str, after: str
+    clean_functions: list[CleanText], example: Example, before: str, after: str
 ) -> None:
     """Redaction keeps any characters before and after a secret."""
     for clean in clean_functions:
-        text = clean(f"{before} {one.text}{after}")
+        text = clean(f"{before} {example.text}{after}")
         assert text.startswith(before)
         assert text.endswith(after)
 

@@ -55,10 +55,10 @@ def test_the_data_names_its_origin_and_licence() -> None:
     assert len(data["assigned"]) > 70
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_no_rule_backtracks_without_limit(part: int) -> None:
+@pytest.mark.parametrize("share_index", range(4))
+def test_no_rule_backtracks_without_limit(share_index: int) -> None:
     """Each rule searches the longest hostile texts within the test's time limit."""
-    for rule in ALL_RULES[part::4]:
+    for rule in ALL_RULES[share_index::4]:
         keywords = [
             word for word, group in token_rules().rules_by_keyword.items() if rule in group
         ] or [b""]
@@ -125,7 +125,7 @@ def code_without_comments(text: str) -> str:
 
 
 def digest_of_rules() -> str:
-    """Return a digest of all code and data that define a secret."""
+    """Return a digest of all code and data that define what a secret is."""
     sources = sorted(Path(RULES_FILE).parent.glob("*.py"))
     found = hashlib.sha256(Path(RULES_FILE).read_bytes())
     for source in sources:

@@ -26,15 +26,15 @@ GITHUB_TOKEN = "ghp_" + random_chars(RANDOM_GENERATOR, 36)
 FORMS_BY_NAME = {form.name: form for form in FORMS}
 
 
-@pytest.mark.parametrize("way", TEXT_WRITERS, ids=lambda way: way.__name__)
-def test_every_form_is_found_in_every_notation(way: Callable[[str], str]) -> None:
-    """A secret of each form is removed completely, however it is written.
+@pytest.mark.parametrize("write_text", TEXT_WRITERS, ids=lambda write_text: write_text.__name__)
+def test_every_form_is_found_in_every_notation(write_text: Callable[[str], str]) -> None:
+    """A secret of each form is removed completely, in every notation.
 
-    A second search finds nothing.
+    Redacting the result again changes nothing.
     """
     for form in [*FORMS, *PLACED_FORMS]:
-        secret = form.make_secret(random.Random(f"{form.name} {way.__name__}"))
-        clean, found = redact(way(form.template.format(secret)))
+        secret = form.make_secret(random.Random(f"{form.name} {write_text.__name__}"))
+        clean, found = redact(write_text(form.template.format(secret)))
         assert found, form.name
         assert secret not in clean, form.name
         assert redact(clean) == (clean, []), form.name
@@ -168,18 +168,21 @@ INVISIBLE_CHARACTERS = [
 
 
 @pytest.mark.parametrize(
-    "sign", INVISIBLE_CHARACTERS, ids=[f"{ord(sign):x}" for sign in INVISIBLE_CHARACTERS]
+    "invisible_character",
+    INVISIBLE_CHARACTERS,
+    ids=[f"{ord(character):x}" for character in INVISIBLE_CHARACTERS],
 )
 @pytest.mark.parametrize("name", COLORED_FORMS)
-def test_invisible_characters_hide_no_secret(name: str, sign: str) -> None:
+def test_invisible_characters_hide_no_secret(name: str, invisible_character: str) -> None:
     """A secret is removed even if invisible characters are inside it."""
     secret = FORMS_BY_NAME[name].make_secret(random.Random(7))
-    for hiding in (secret[:5] + sign + secret[5:], sign.join(secret)):
+    for hiding in (secret[:5] + invisible_character + secret[5:], invisible_character.join(secret)):
         text = f"a.txt: {hiding}\nnext"
         clean, found = redact(text)
         assert len(found) == 1
         assert not any(
-            secret[at : at + 6] in clean.replace(sign, "") for at in range(len(secret) - 5)
+            secret[at : at + 6] in clean.replace(invisible_character, "")
+            for at in range(len(secret) - 5)
         )
         assert redact(clean) == (clean, [])
         for raw in (
@@ -188,23 +191,25 @@ def test_invisible_characters_hide_no_secret(name: str, sign: str) -> None:
         ):
             line, in_line = redact_line(raw)
             assert len(in_line) == 1
-            said = json.loads(line)["message"]["content"].replace(sign, "")
+            said = json.loads(line)["message"]["content"].replace(invisible_character, "")
             assert not any(secret[at : at + 6] in said for at in range(len(secret) - 5))
 
 
 @pytest.mark.parametrize(
-    "sign", INVISIBLE_CHARACTERS, ids=[f"{ord(sign):x}" for sign in INVISIBLE_CHARACTERS]
+    "invisible_character",
+    INVISIBLE_CHARACTERS,
+    ids=[f"{ord(character):x}" for character in INVISIBLE_CHARACTERS],
 )
-def test_invisible_characters_hide_no_name(sign: str) -> None:
+def test_invisible_characters_hide_no_name(invisible_character: str) -> None:
     """A password is found even if the word before it, such as ``password``, has invisible characters."""
     for words in (
-        f"pass{sign}word = xho9ypjaxtbw",
-        f"DB_PASS{sign}WORD = xho9ypjaxtbw",
-        f"password: {sign}xho9ypjaxtbw",
+        f"pass{invisible_character}word = xho9ypjaxtbw",
+        f"DB_PASS{invisible_character}WORD = xho9ypjaxtbw",
+        f"password: {invisible_character}xho9ypjaxtbw",
     ):
         clean, found = redact(words)
         assert (len(found), "xho9yp" in clean) == (1, False)
-    clean, found = redact(f"password: xh\u00f6{sign}9ypjaxtbw")
+    clean, found = redact(f"password: xh\u00f6{invisible_character}9ypjaxtbw")
     assert (len(found), "9ypjax" in clean) == (1, False)
 
 
@@ -327,7 +332,7 @@ def test_placeholders_are_counted() -> None:
 @given(st.text(max_size=60), st.text(max_size=60), st.sampled_from(FORMS), st.integers(0, 10_000))
 @settings(max_examples=60)
 def test_a_secret_is_found_in_any_text(before: str, after: str, form: Form, seed: int) -> None:
-    """A secret is found whatever text is before and after it, and a second search finds nothing."""
+    """A secret is found whatever text surrounds it, and redacting the result again changes nothing."""
     text = f"{before}\n\n{form.template.format(form.make_secret(random.Random(seed)))}\n\n{after}"
     clean, found = redact(text)
     assert found

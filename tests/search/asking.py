@@ -10,18 +10,18 @@ from resume_hooks.search.result import SearchResult
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import CWD, ConfigHome, Record, assistant, session_id, user, write_session
-from tests.search.index.probe import LONG_AGO, uuid_of_text
+from tests.search.index.probe import OLD_FILE_TIME, uuid_of_text
 
 
 def write_talk(
-    home: ConfigHome, number: int, *said: str | Record, cwd: str = CWD, **fields: Any
+    home: ConfigHome, number: int, *messages: str | Record, cwd: str = CWD, **fields: Any
 ) -> Path:
     """Write a session in which a user and the model speak in turn, a minute apart.
 
-    A record in ``said`` is written unchanged.
+    A record in ``messages`` is written unchanged.
     """
     records: list[Record | bytes] = []
-    for place, words in enumerate(said):
+    for place, words in enumerate(messages):
         if isinstance(words, dict):
             records.append(words)
             continue
@@ -33,17 +33,23 @@ def write_talk(
             **fields,
         }
         records.append(make(words, uuid=uuid_of_text(f"{number}-{place}"), **where))
-    return Path(write_session(home.project(cwd), session_id(number), records, mtime=LONG_AGO))
+    return Path(write_session(home.project(cwd), session_id(number), records, mtime=OLD_FILE_TIME))
 
 
 def search_home(
-    home: ConfigHome, *words: str, also: Sequence[str] = (), max_hits: int = 10, **scope: Any
+    home: ConfigHome,
+    *words: str,
+    other_wordings: Sequence[str] = (),
+    max_hits: int = 10,
+    **scope: Any,
 ) -> SearchResult:
     """Return the result of a search, which covers all sessions unless ``scope`` limits it.
 
-    ``also`` has further wordings of the question.
+    ``other_wordings`` has further wordings of the question.
     """
-    return search_index(words, Scope(**scope), home.where, other_wordings=also, max_hits=max_hits)
+    return search_index(
+        words, Scope(**scope), home.where, other_wordings=other_wordings, max_hits=max_hits
+    )
 
 
 def session_numbers(found: SearchResult) -> list[int]:
@@ -51,7 +57,7 @@ def session_numbers(found: SearchResult) -> list[int]:
     return [int(hit.session_id[:8], 16) for hit in found.hits]
 
 
-def lines_of_hits(found: SearchResult) -> list[tuple[int, int]]:
+def session_and_line_numbers_of_hits(found: SearchResult) -> list[tuple[int, int]]:
     """Return the hits as pairs of session number and line number, sorted."""
     return sorted(
         (int(hit.session_id[:8], 16), int(hit.reference.rpartition(":")[2])) for hit in found.hits

@@ -57,16 +57,26 @@ HIT = Hit(
 
 def result_with_hits(
     *hits: Hit,
-    total: int = 0,
+    matching_turn_count: int = 0,
     query: str = "linter",
-    also: Sequence[str] = (),
-    helpers: int = 0,
-    how: str = "",
-    more: bool = False,
+    other_wordings: Sequence[str] = (),
+    omitted_run_count: int = 0,
+    interpretation: str = "",
+    has_more: bool = False,
 ) -> SearchResult:
     """Return a result with these hits."""
-    queries = tuple(parse_query([words]) for words in (query, *also))
-    return SearchResult(queries, list(hits), total or len(hits), more, how, [], helpers, [], 0)
+    queries = tuple(parse_query([words]) for words in (query, *other_wordings))
+    return SearchResult(
+        queries,
+        list(hits),
+        matching_turn_count or len(hits),
+        has_more,
+        interpretation,
+        [],
+        omitted_run_count,
+        [],
+        0,
+    )
 
 
 def test_each_hit_has_commands_to_resume_and_to_read_it() -> None:
@@ -81,7 +91,11 @@ def test_each_hit_has_commands_to_resume_and_to_read_it() -> None:
         tool="Bash",
         role="result",
     )
-    assert result_text(result_with_hits(hit, HIT, total=12, how="without tests", helpers=2)) == (
+    assert result_text(
+        result_with_hits(
+            hit, HIT, matching_turn_count=12, interpretation="without tests", omitted_run_count=2
+        )
+    ) == (
         f"resume-hooks search: linter · 12 turns · without tests · {EVIDENCE_WARNING}\n"
         "\n"
         f"Tune it · {SESSION}\n"
@@ -116,7 +130,7 @@ def test_several_wordings_are_numbered() -> None:
     """The first line numbers the wordings, and a hit names those that found it."""
     both = HIT._replace(wording_numbers=(1, 3))
     text = result_text(
-        result_with_hits(both, query="tune linter", also=["why no\ntypes", "w " * 90])
+        result_with_hits(both, query="tune linter", other_wordings=["why no\ntypes", "w " * 90])
     )
     assert text.startswith(
         f"resume-hooks search: (1) tune linter (2) why no types (3) {'w ' * 29}w… · 1 turn · "
@@ -141,7 +155,7 @@ def test_the_first_line_says_that_nothing_is_close() -> None:
 
 def test_a_search_without_hits_gives_advice() -> None:
     """The text of a search without hits names the words without a match and gives advice."""
-    text = result_text(result_with_hits(how="no match for linter", helpers=1))
+    text = result_text(result_with_hits(interpretation="no match for linter", omitted_run_count=1))
     assert text.split("\n") == [
         (
             f"resume-hooks search: {NO_CLOSE_MATCH_ADVICE} · linter · nothing found · "
@@ -162,10 +176,12 @@ def test_a_search_without_words_suggests_other_options() -> None:
 
 def test_the_suggested_limit_is_valid() -> None:
     """The text never suggests a limit above 1000, the maximum of ``--limit``."""
-    assert "49,999 more turns: --limit 1000 " in result_text(result_with_hits(HIT, total=50_000))
+    assert "49,999 more turns: --limit 1000 " in result_text(
+        result_with_hits(HIT, matching_turn_count=50_000)
+    )
 
 
-def test_the_character_limit_excludes_styles() -> None:
+def test_the_character_limit_ignores_styles() -> None:
     """The limit applies to the text's characters, excluding the styles of titles and marked words."""
     plain = result_text(result_with_hits(HIT))
     styled = result_text(
@@ -196,26 +212,34 @@ HITS = st.lists(
 @settings(max_examples=200)
 @given(
     hits=HITS,
-    budget=st.integers(1, 6_000),
-    words=ANY_TEXT,
-    more=st.integers(0, 5_000),
-    helpers=st.integers(0, 3),
+    max_characters=st.integers(1, 6_000),
+    hostile_text=ANY_TEXT,
+    more_turn_count=st.integers(0, 5_000),
+    omitted_run_count=st.integers(0, 3),
 )
 def test_the_text_fits_its_limit(
-    hits: list[Hit], budget: int, words: str, more: int, helpers: int
+    hits: list[Hit],
+    max_characters: int,
+    hostile_text: str,
+    more_turn_count: int,
+    omitted_run_count: int,
 ) -> None:
     """The text fits any limit, and contains no control characters.
 
     If all hits fit, the text is complete.
     """
     answer = result_with_hits(
-        *hits, total=len(hits) + more, query=f"linter {words}", helpers=helpers, how=words
+        *hits,
+        matching_turn_count=len(hits) + more_turn_count,
+        query=f"linter {hostile_text}",
+        omitted_run_count=omitted_run_count,
+        interpretation=hostile_text,
     )
-    text = result_text(answer, budget)
-    assert len(text) <= budget
-    assert text.startswith("resume-hooks search: "[: max(0, budget - 1)])
+    text = result_text(answer, max_characters)
+    assert len(text) <= max_characters
+    assert text.startswith("resume-hooks search: "[: max(0, max_characters - 1)])
     whole = result_text(answer)
-    assert len(whole) > budget or text == whole
+    assert len(whole) > max_characters or text == whole
     assert not {letter for letter in text if unicodedata.category(letter) == "Cc"} - {"\n"}
 
 
@@ -296,16 +320,16 @@ SENTENCES = (
 
 
 @pytest.mark.parametrize(
-    ("asked", "first", "last"),
+    ("query", "first_index", "last_index"),
     [("linter", 1, 3), ("spike", 0, 1), ("week", 3, 5), ("linter must", 1, 4), ("dialect", 1, 3)],
 )
 def test_a_hit_shows_whole_sentences(
-    config_home: ConfigHome, asked: str, first: int, last: int
+    config_home: ConfigHome, query: str, first_index: int, last_index: int
 ) -> None:
     """A hit shows the matching sentence, with the sentences before and after it."""
     write_talk(config_home, 1, f"{' '.join(SENTENCES)}\n{'And so on it went. ' * 60}")
-    found = search_home(config_home, asked)
-    shown = f"{'… ' * (first > 0)}{' '.join(SENTENCES[first : last + 1])} …"
+    found = search_home(config_home, query)
+    shown = f"{'… ' * (first_index > 0)}{' '.join(SENTENCES[first_index : last_index + 1])} …"
     assert found.hits[0].snippet == shown
     assert f"    {shown}\n" in result_text(found)
 
@@ -323,4 +347,6 @@ def test_a_text_without_sentences_is_shortened(config_home: ConfigHome) -> None:
 
 def test_incomplete_counts_are_marked() -> None:
     """A number of turns that may be too small has the words "at least" before it."""
-    assert "at least 200 turns" in result_text(result_with_hits(HIT, total=200, more=True))
+    assert "at least 200 turns" in result_text(
+        result_with_hits(HIT, matching_turn_count=200, has_more=True)
+    )

@@ -39,10 +39,13 @@ class RealMessages:
         self.where = where
         self.texts = texts
 
-    def search(self, *words: str, also: Sequence[str] = ()) -> SearchResult:
+    def search(self, *words: str, other_wordings: Sequence[str] = ()) -> SearchResult:
         """Search all messages for the words."""
         return search_index(
-            [" ".join(words)], Scope(include_helpers=True), self.where, other_wordings=also
+            [" ".join(words)],
+            Scope(include_helpers=True),
+            self.where,
+            other_wordings=other_wordings,
         )
 
 
@@ -92,17 +95,17 @@ def test_any_word_gives_a_hit(real_messages: RealMessages, data: st.DataObject) 
 def test_unknown_words_find_nothing(real_messages: RealMessages) -> None:
     """Unknown words find nothing and do not hide the hits of other wordings."""
     assert not real_messages.search(*UNKNOWN_WORDS).hits
-    assert real_messages.search(*UNKNOWN_WORDS, also=real_messages.texts[0][:3]).hits
+    assert real_messages.search(*UNKNOWN_WORDS, other_wordings=real_messages.texts[0][:3]).hits
 
 
 @settings(max_examples=EXAMPLE_COUNT, deadline=None)
-@given(text=st.integers(0, RECORD_COUNT), word=st.integers(0, 1_000))
+@given(text_index=st.integers(0, RECORD_COUNT), word_index=st.integers(0, 1_000))
 def test_a_quoted_phrase_gives_a_strong_hit(
-    real_messages: RealMessages, text: int, word: int
+    real_messages: RealMessages, text_index: int, word_index: int
 ) -> None:
-    """A phrase of four consecutive words in a text gives a strong first hit."""
-    words = real_messages.texts[text % len(real_messages.texts)]
-    start = word % len(words)
+    """A phrase of four consecutive words of a text gives a strong first hit."""
+    words = real_messages.texts[text_index % len(real_messages.texts)]
+    start = word_index % len(words)
     phrase = " ".join(words[start : start + 4])
     if not forms_of_word(phrase) or re.search('["\u201c-\u201f\u00ab\u00bb]', phrase):
         return

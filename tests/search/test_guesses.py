@@ -1,4 +1,4 @@
-"""Tests of queries whose words a message contains in another form.
+"""Tests of queries with words that a message contains in another form.
 
 A word of the query may be misspelled, part of a longer word, or an identifier in another form.
 """
@@ -73,10 +73,10 @@ def test_words_in_another_form_are_found(home_with_sentences: ConfigHome, query:
         ("hangen", {"hängen"}),
     ],
 )
-def test_the_replacement_of_a_word_is_marked(
+def test_the_snippet_marks_the_word_that_was_found(
     home_with_sentences: ConfigHome, query: str, marks: set[str]
 ) -> None:
-    """The snippet marks the word that the query found, for example "receive" for "recieve"."""
+    """The snippet marks the word that was found for the query's word, for example "receive" for "recieve"."""
     assert marked_words(search_home(home_with_sentences, query)) == marks
 
 

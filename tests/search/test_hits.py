@@ -21,8 +21,13 @@ from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import TermLookups
 from resume_hooks.search.scope import FilesInScope, Scope, find_files_in_scope
 from tests.builders import ConfigHome, Record, session_bytes, session_id, user, write_session
-from tests.search.asking import lines_of_hits, search_home, session_ids, write_talk
-from tests.search.index.probe import LONG_AGO, uuid_of_text
+from tests.search.asking import (
+    search_home,
+    session_and_line_numbers_of_hits,
+    session_ids,
+    write_talk,
+)
+from tests.search.index.probe import OLD_FILE_TIME, uuid_of_text
 
 
 def test_copies_are_shown_once(config_home: ConfigHome) -> None:
@@ -38,13 +43,18 @@ def test_copies_are_shown_once(config_home: ConfigHome) -> None:
     more = user("and the formatter", uuid=uuid_of_text("more"), session_id=session_id(2), ts=900)
     child = first.with_name(f"{session_id(2)}.jsonl")
     child.write_bytes(session_bytes([metadata]) + copied + session_bytes([more]))
-    os.utime(child, (LONG_AGO + 60, LONG_AGO + 60))
+    os.utime(child, (OLD_FILE_TIME + 60, OLD_FILE_TIME + 60))
     for sessions in (None, session_ids([1]), session_ids([2])):
         found = search_home(config_home, "linter", session_ids=sessions)
         assert [(hit.reference, hit.session_ids) for hit in found.hits] == [
             (f"{session_id(1)}:0", (session_id(1), session_id(2)))
         ]
-    assert lines_of_hits(search_home(config_home, "formatter", session_ids=session_ids([1]))) == []
+    assert (
+        session_and_line_numbers_of_hits(
+            search_home(config_home, "formatter", session_ids=session_ids([1]))
+        )
+        == []
+    )
     first.unlink()
     assert [hit.reference for hit in search_home(config_home, "linter").hits] == [
         f"{session_id(2)}:1"
@@ -70,7 +80,7 @@ def test_a_search_in_a_project_finds_the_copy_in_this_project(
         paths[name] = write_session(
             config_home.project(str(folder)), session_id(1), [*opened, said]
         )
-        os.utime(paths[name], (LONG_AGO + age, LONG_AGO + age))
+        os.utime(paths[name], (OLD_FILE_TIME + age, OLD_FILE_TIME + age))
     (hit,) = search_home(config_home, "linter", folders=(str(tmp_path / here),)).hits
     assert (hit.file, hit.session_file, hit.folder) == (
         paths[here],
@@ -220,4 +230,4 @@ def test_a_session_deleted_during_a_search_is_skipped(
 
     monkeypatch.setattr(run_search, "find_files_in_scope", delete_then_find)
     found = search_home(config_home, "linter")
-    assert (lines_of_hits(found), found.matching_turn_count) == ([(2, 0)], 1)
+    assert (session_and_line_numbers_of_hits(found), found.matching_turn_count) == ([(2, 0)], 1)

@@ -65,11 +65,11 @@ def write_aged_session(
     records: Sequence[Record | bytes] | None = None,
     *,
     cwd: str = CWD,
-    age: float = 0,
+    age_days: float = 0,
 ) -> str:
     """Write a session with these records or, if ``records`` is None, with two turns.
 
-    The file's time is ``age`` days and one hour ago.
+    The file's time is ``age_days`` days and one hour ago.
     """
     name = session_id(number)
     content = conversation(2, session_id=name) if records is None else records
@@ -77,7 +77,9 @@ def write_aged_session(
         {**record, "cwd": cwd} if isinstance(record, dict) and "cwd" in record else record
         for record in content
     ]
-    return write_session(home.project(cwd), name, located, mtime=time.time() - 3_600 - age * DAY)
+    return write_session(
+        home.project(cwd), name, located, mtime=time.time() - 3_600 - age_days * DAY
+    )
 
 
 def list_rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[ListedSession]:
@@ -93,7 +95,7 @@ def listed_numbers(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int
 def test_rows_are_listed_newest_first_and_read_on_request(config_home: ConfigHome) -> None:
     """The list begins with the session that was written last. Rows are read only when requested."""
     for number, age in ((1, 2), (2, 0), (3, 1)):
-        path = write_aged_session(config_home, number, age=age)
+        path = write_aged_session(config_home, number, age_days=age)
     assert listed_numbers(config_home) == [2, 3, 1]
     os.unlink(path)
     found = list_project(CWD, config_home.where)
@@ -103,13 +105,16 @@ def test_rows_are_listed_newest_first_and_read_on_request(config_home: ConfigHom
 
 
 def test_a_row_has_names_dates_and_sizes(config_home: ConfigHome) -> None:
-    """A row has names, a folder, dates, a size and tokens from the first and last records of a file."""
+    """A row has names, a folder, dates, a size and token counts.
+
+    They are read from the first and last records of the session's file.
+    """
     more: list[Record] = [
         custom_title("Mine"),
         {"type": "tag", "tag": "draft"},
         {"type": "agent-name", "agentName": "reviewer"},
     ]
-    path = write_aged_session(config_home, 1, [*conversation(2), *more], age=4)
+    path = write_aged_session(config_home, 1, [*conversation(2), *more], age_days=4)
     (row,) = list_rows(config_home)
     assert (row.title, row.tag, row.agent_name, row.branch, row.folder) == (
         "Mine",
@@ -316,39 +321,49 @@ def test_the_middle_of_a_file_is_never_read(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "tokens"),
+    ("more_records", "expected_tokens"),
     [
         ([], 1_300),
         ([boundary(uuid="b", before="r3", ts=9), summary("s", uuid="s", parent="b", ts=9)], 1_088),
-        ([assistant("side", uuid="x", parent="r3", ts=9, tokens=9_000, isSidechain=True)], 1_300),
+        (
+            [assistant("side", uuid="x", parent="r3", ts=9, tokens=9_000, isSidechain=True)],
+            1_300,
+        ),
         ([assistant("error", uuid="x", parent="r3", ts=9, model="<synthetic>")], 1_301),
         ([user("y" * 80, uuid="x", parent="r3", ts=9)], 1_320),
         ([user("y" * 8_000, uuid="x", parent="r3", ts=9)], 3_300),
         (
             [
                 assistant(
-                    "big", uuid="x", parent="r3", ts=9, tokens=300_000, model="claude-opus-4-6"
+                    "big",
+                    uuid="x",
+                    parent="r3",
+                    ts=9,
+                    tokens=300_000,
+                    model="claude-opus-4-6",
                 )
             ],
             300_000,
         ),
     ],
 )
-def test_the_tokens_of_a_row_come_from_its_end(
-    config_home: ConfigHome, more: list[Record], tokens: int | None
+def test_the_token_count_of_a_row_comes_from_the_end_of_the_session(
+    config_home: ConfigHome, more_records: list[Record], expected_tokens: int | None
 ) -> None:
     """A row's tokens are the tokens that the last answer reported, plus an estimate of the text after it.
 
     After a compaction, all tokens are estimated. Answers of sub-agents are ignored.
     """
-    write_aged_session(config_home, 1, [*conversation(2), *more])
+    write_aged_session(config_home, 1, [*conversation(2), *more_records])
     (row,) = list_rows(config_home)
-    assert row.context_tokens == tokens
-    assert row.context.is_estimate is (tokens in {None, 1_088, 3_300})
+    assert row.context_tokens == expected_tokens
+    assert row.context.is_estimate is (expected_tokens in {None, 1_088, 3_300})
     assert row.context_percent == (
-        None if tokens is None else round(100 * tokens / (row.context.window - 20_000))
+        None
+        if expected_tokens is None
+        else round(100 * expected_tokens / (row.context.window - 20_000))
     )
-    assert row.context.window == (1_000_000 if tokens == 300_000 else 200_000)
+    assert row.context.window == (1_000_000 if expected_tokens == 300_000 else 200_000)
 
 
 @pytest.mark.parametrize(
@@ -362,7 +377,7 @@ def test_a_row_says_when_its_session_expires(
 
     The number depends on the last write and on ``cleanupPeriodDays``.
     """
-    write_aged_session(config_home, 1, age=age)
+    write_aged_session(config_home, 1, age_days=age)
     if days is not None:
         settings = json.dumps({"cleanupPeriodDays": days})
         (config_home.config / "settings.json").write_text(settings, encoding="utf-8")
@@ -375,8 +390,8 @@ def test_open_sessions_are_marked(config_home: ConfigHome) -> None:
     If no client lists its sessions, a session written within the last minute is marked as open.
     """
     write_aged_session(config_home, 1)
-    write_aged_session(config_home, 2, age=1)
-    write_aged_session(config_home, 3, age=-1)
+    write_aged_session(config_home, 2, age_days=1)
+    write_aged_session(config_home, 3, age_days=-1)
     assert [row.is_open for row in list_rows(config_home)] == [True, False, False]
     write_running_client_file(config_home.config, session_id(2))
     assert [(row.session_id, row.is_open) for row in list_rows(config_home)] == [
@@ -399,7 +414,7 @@ def test_the_listing_includes_worktrees_and_subfolders(
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
     git(main, "worktree", "add", "-q", str(linked))
     for number, folder in enumerate(("main", "linked", "main/deep", "main-two", "other"), 1):
-        write_aged_session(config_home, number, cwd=str(tmp_path / folder), age=number)
+        write_aged_session(config_home, number, cwd=str(tmp_path / folder), age_days=number)
     for cwd in (main, linked, main / "deep"):
         assert listed_numbers(config_home, str(cwd)) == [1, 2, 3]
     assert listed_numbers(config_home, str(tmp_path / "main-two")) == [4]
@@ -427,7 +442,7 @@ def test_colliding_project_folders_are_distinguished(config_home: ConfigHome) ->
 
 def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
     """Of several copies of a session, only the newest is listed."""
-    write_aged_session(config_home, 1, cwd="/copy", age=1)
+    write_aged_session(config_home, 1, cwd="/copy", age_days=1)
     newest = write_aged_session(config_home, 1)
     assert [row.path for row in list_rows(config_home, covers_all_projects=True)] == [newest]
 
@@ -447,8 +462,8 @@ def test_a_page_starts_after_the_given_number_of_rows(
 ) -> None:
     """A page of the list begins after the first ``first_row`` sessions. Omitted files are not counted."""
     for number in range(1, 5):
-        write_aged_session(config_home, number, age=number)
-    write_aged_session(config_home, 9, [custom_title("nothing said")], age=2.5)
+        write_aged_session(config_home, number, age_days=number)
+    write_aged_session(config_home, 9, [custom_title("nothing said")], age_days=2.5)
     look = SessionLister(CWD, config_home.where)
     part = listing_page(
         look, project_of_folder(CWD, config_home.where), max_rows=limit, first_row=first_row
@@ -462,7 +477,7 @@ def test_a_session_deleted_meanwhile_is_omitted(
 ) -> None:
     """A session that is deleted while the list is being made is omitted."""
     path = write_aged_session(config_home, 1)
-    write_aged_session(config_home, 2, age=1)
+    write_aged_session(config_home, 2, age_days=1)
 
     def list_then_delete(_store: LocalStore, _projects: object = None) -> list[SessionFile]:
         found = sessions_of_directory(CWD, config_home.where)

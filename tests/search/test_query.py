@@ -110,20 +110,20 @@ def test_many_random_queries_keep_the_index_valid(config_home: ConfigHome) -> No
     The index still works afterwards.
     """
     write_talk(config_home, 1, "the linter is tuned", "OR NOT near prompt: reply")
-    chance = random.Random(4)
+    rng = random.Random(4)
     with opened_index(config_home.where) as index:
         for _ in range(QUERY_COUNT):
             pieces = [
-                chance.choice(QUERY_PIECES) + chance.choice(["", " "])
-                for _ in range(chance.randrange(1, 10))
+                rng.choice(QUERY_PIECES) + rng.choice(["", " "])
+                for _ in range(rng.randrange(1, 10))
             ]
-            _search_randomly(index, pieces if chance.random() < 0.5 else ["".join(pieces)], chance)
+            _search_randomly(index, pieces if rng.random() < 0.5 else ["".join(pieces)], rng)
     assert search_home(config_home, "linter").matching_turn_count == 1
 
 
-def _search_randomly(index: OpenIndex, pieces: list[str], chance: random.Random) -> None:
+def _search_randomly(index: OpenIndex, pieces: list[str], rng: random.Random) -> None:
     """Search with one or several wordings, and check the wording numbers of the hits."""
-    wordings = [pieces, *([piece] for piece in chance.sample(QUERY_PIECES, chance.randrange(4)))]
+    wordings = [pieces, *([piece] for piece in rng.sample(QUERY_PIECES, rng.randrange(4)))]
     queries = []
     for words in wordings:
         with contextlib.suppress(UsageError):

@@ -14,7 +14,12 @@ from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import needed_folder_names, project_scope_of_folder
 from resume_hooks.system.git_worktrees import list_worktrees
 from tests.builders import CWD, ConfigHome, session_id, tool_result, tool_use, user, write_session
-from tests.search.asking import lines_of_hits, search_home, session_ids, write_talk
+from tests.search.asking import (
+    search_home,
+    session_and_line_numbers_of_hits,
+    session_ids,
+    write_talk,
+)
 from tests.search.index.probe import uuid_of_text
 
 
@@ -52,7 +57,7 @@ def test_a_search_in_a_worktree_includes_other_worktrees(
     git(main, "worktree", "add", "-q", str(linked))
     for number, folder in enumerate([main, linked, tmp_path / "elsewhere"], 1):
         write_talk(config_home, number, f"tune the linter {number}", cwd=str(folder))
-    assert lines_of_hits(
+    assert session_and_line_numbers_of_hits(
         search_home(config_home, "linter", folders=list_worktrees(str(linked)))
     ) == [
         (1, 0),
@@ -65,9 +70,9 @@ def test_colliding_folders_are_distinguished(config_home: ConfigHome) -> None:
     write_talk(config_home, 1, "tune the linter one", cwd="/home/user/my-proj")
     write_talk(config_home, 2, "tune the linter two", cwd="/home/user/my.proj")
     assert project_key("/home/user/my-proj") == project_key("/home/user/my.proj")
-    assert lines_of_hits(search_home(config_home, "linter", folders=("/home/user/my.proj",))) == [
-        (2, 0)
-    ]
+    assert session_and_line_numbers_of_hits(
+        search_home(config_home, "linter", folders=("/home/user/my.proj",))
+    ) == [(2, 0)]
 
 
 def test_a_session_is_searched_with_its_sub_agents(config_home: ConfigHome) -> None:
@@ -95,7 +100,7 @@ def test_a_session_is_searched_with_its_sub_agents(config_home: ConfigHome) -> N
     assert [hit.reference for hit in found.hits] == [f"{session_id(1)}/agent-b2:0"]
 
 
-def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
+def test_hits_in_headless_runs_are_marked(config_home: ConfigHome) -> None:
     """Hits in headless runs with a single question and in their sub-agents are marked as helper runs.
 
     Hits in longer headless sessions are not marked.
@@ -123,7 +128,7 @@ def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
     assert search_home(config_home, "linter", session_ids=session_ids([1])).matching_turn_count == 2
 
 
-def test_helper_runs_are_ranked_by_strength(config_home: ConfigHome) -> None:
+def test_hits_in_headless_runs_are_ranked_by_strength(config_home: ConfigHome) -> None:
     """A strong hit in a headless run precedes a hit with only one word of the question."""
     write_talk(
         config_home,
@@ -140,7 +145,7 @@ def test_helper_runs_are_ranked_by_strength(config_home: ConfigHome) -> None:
     ]
 
 
-def test_only_three_of_many_equal_helper_runs_are_shown(config_home: ConfigHome) -> None:
+def test_only_three_of_many_equal_headless_runs_are_shown(config_home: ConfigHome) -> None:
     """Of hundreds of identical headless runs, three are shown, and the number of omitted runs is reported."""
     for number in range(1, 330):
         write_talk(
@@ -159,7 +164,7 @@ def test_only_three_of_many_equal_helper_runs_are_shown(config_home: ConfigHome)
     assert len(search_home(config_home, "review linter", include_helpers=True).hits) == 10
 
 
-def test_a_continued_helper_run_is_found(config_home: ConfigHome) -> None:
+def test_a_continued_headless_run_is_found(config_home: ConfigHome) -> None:
     """A copy of a headless run that the user continued is found like any other session."""
     write_talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
     write_talk(
@@ -266,7 +271,7 @@ FILTER_CASES: list[tuple[dict[str, Any], set[int]]] = [
 def test_each_filter_limits_the_hits(
     home_with_filters: ConfigHome, scope: dict[str, Any], lines: set[int]
 ) -> None:
-    """A filter limits the hits to matching records, one for each turn."""
+    """With a filter, only matching records are hits, and each turn has one hit."""
     found = [
         int(hit.reference.rpartition(":")[2])
         for hit in search_home(home_with_filters, "linter", **scope).hits

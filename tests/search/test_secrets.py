@@ -28,7 +28,7 @@ def test_snippets_and_titles_contain_no_secret(config_home: ConfigHome) -> None:
 
 
 def test_a_snippet_and_a_title_without_secrets_are_unchanged(config_home: ConfigHome) -> None:
-    """The snippet and the title of a message without secrets are the message's text."""
+    """If a message contains no secrets, the snippet and the title of its hit are the message's text."""
     write_talk(config_home, 1, "Deploy the frontend", "done")
     (hit,) = search_home(config_home, "frontend").hits
     assert hit.snippet == hit.title == "Deploy the frontend"

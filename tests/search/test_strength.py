@@ -133,6 +133,8 @@ def test_other_wordings_do_not_weaken_the_hit_of_a_phrase(home_with_one_answer: 
     """A hit for a phrase is just as strong if the search has other wordings that do not find the hit."""
     alone = search_home(home_with_one_answer, '"generated protobuf stubs"').hits[0]
     among = search_home(
-        home_with_one_answer, '"generated protobuf stubs"', also=["ignored by the linter", "task"]
+        home_with_one_answer,
+        '"generated protobuf stubs"',
+        other_wordings=["ignored by the linter", "task"],
     ).hits[0]
     assert (among.reference, among.strength) == (alone.reference, "strong")

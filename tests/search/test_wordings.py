@@ -31,7 +31,7 @@ def test_a_turn_that_two_wordings_find_is_first(home_with_wordings: ConfigHome) 
     """The turn that both wordings find is the first hit. Each hit names the wordings that found it."""
     assert session_numbers(search_home(home_with_wordings, "retry queue"))[0] == 2
     assert session_numbers(search_home(home_with_wordings, "why no backoff limit"))[0] == 3
-    found = search_home(home_with_wordings, "retry queue", also=["why no backoff limit"])
+    found = search_home(home_with_wordings, "retry queue", other_wordings=["why no backoff limit"])
     assert session_numbers(found)[0] == 1
     assert {hit.session_id: hit.wording_numbers for hit in found.hits} == {
         session_id(1): (1, 2),
@@ -53,11 +53,11 @@ def test_a_phrase_in_one_wording_must_match_exactly(home_with_wordings: ConfigHo
 
     The other wording finds its own hits.
     """
-    for first, also in [('"retry queue"', "redis backoff"), ("redis backoff", '"retry queue"')]:
+    for first, second in [('"retry queue"', "redis backoff"), ("redis backoff", '"retry queue"')]:
         exact = 1 if first.startswith('"') else 2
         found = {
             hit.session_id: hit.wording_numbers
-            for hit in search_home(home_with_wordings, first, also=[also]).hits
+            for hit in search_home(home_with_wordings, first, other_wordings=[second]).hits
         }
         assert found == {
             session_id(1): (1, 2),
@@ -67,9 +67,9 @@ def test_a_phrase_in_one_wording_must_match_exactly(home_with_wordings: ConfigHo
         }
 
 
-@pytest.mark.parametrize("without", ["-redis", '-"retry redis"'])
+@pytest.mark.parametrize("exclusion", ["-redis", '-"retry redis"'])
 def test_a_wording_finds_no_turn_with_its_excluded_word(
-    home_with_wordings: ConfigHome, without: str
+    home_with_wordings: ConfigHome, exclusion: str
 ) -> None:
     """A wording with an excluded word does not find a turn that contains the word.
 
@@ -77,11 +77,13 @@ def test_a_wording_finds_no_turn_with_its_excluded_word(
     """
     found = {
         hit.session_id: hit.wording_numbers
-        for hit in search_home(home_with_wordings, f"queue {without}", also=["waits"]).hits
+        for hit in search_home(
+            home_with_wordings, f"queue {exclusion}", other_wordings=["waits"]
+        ).hits
     }
     assert found == {session_id(1): (1,), session_id(2): (1,), session_id(4): (2,)}
     assert session_numbers(
-        search_home(home_with_wordings, f"waits {without}", also=[f"queue {without}"])
+        search_home(home_with_wordings, f"waits {exclusion}", other_wordings=[f"queue {exclusion}"])
     ) == [2, 1]
 
 
@@ -90,7 +92,7 @@ def test_a_hit_is_shown_by_its_best_wording(home_with_wordings: ConfigHome) -> N
     hits = search_home(
         home_with_wordings,
         "redis",
-        also=["why no backoff limit"],
+        other_wordings=["why no backoff limit"],
         session_ids=frozenset({session_id(3)}),
     ).hits
     assert [(hit.words, hit.missing_words, hit.wording_numbers) for hit in hits] == [
@@ -103,7 +105,7 @@ def test_a_repeated_wording_keeps_the_order(home_with_wordings: ConfigHome) -> N
     """If a wording is given twice, the order stays the same, and the hits name both."""
     once, twice = (
         search_home(home_with_wordings, "retry queue"),
-        search_home(home_with_wordings, "retry queue", also=["retry queue"]),
+        search_home(home_with_wordings, "retry queue", other_wordings=["retry queue"]),
     )
     assert session_numbers(once) == session_numbers(twice)
     assert {hit.wording_numbers for hit in twice.hits} == {(1, 2)}
@@ -113,7 +115,7 @@ def test_a_wording_without_a_word_is_refused(home_with_wordings: ConfigHome) -> 
     """A search is refused if one of its wordings has no words."""
     for wording in ("", "-redis", "!?"):
         with pytest.raises(UsageError):
-            search_home(home_with_wordings, "queue", also=[wording])
+            search_home(home_with_wordings, "queue", other_wordings=[wording])
 
 
 def test_the_best_turn_for_one_wording_is_first() -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from tests.builders import ConfigHome, session_id, tool_result, tool_use, user, write_session
 from tests.search.asking import (
-    lines_of_hits,
     marked_words,
     search_home,
+    session_and_line_numbers_of_hits,
     session_numbers,
     write_talk,
 )
@@ -107,7 +107,9 @@ def test_exactly_the_matching_records_are_found(
 ) -> None:
     """A query finds exactly the sentences with its words, whatever their inflection, case and accents."""
     found = search_home(home_with_sentences, query)
-    assert lines_of_hits(found) == [(line + 1, 0) for line in sorted(SENTENCES_BY_QUERY[query])]
+    assert session_and_line_numbers_of_hits(found) == [
+        (line + 1, 0) for line in sorted(SENTENCES_BY_QUERY[query])
+    ]
     assert found.matching_turn_count == len(found.hits)
 
 
@@ -182,7 +184,7 @@ def test_a_phrase_is_found_in_the_last_of_many_records(config_home: ConfigHome) 
         tool_result("z", "a connection\npool " + "x " * 500, uuid=uuid_of_text("z"), parent=None),
     )
     found = search_home(config_home, '"connection pool"')
-    assert lines_of_hits(found) == [(1, 101)]
+    assert session_and_line_numbers_of_hits(found) == [(1, 101)]
     assert marked_words(found) == {"connection pool"}
 
 

@@ -46,15 +46,15 @@ def find_session(home: ConfigHome, words: str, cwd: str = "/") -> locate.Session
 
 
 def write_titled_session(
-    home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", cwd: str = CWD
+    home: ConfigHome, session_uuid: str = SESSION, title: str = "Fix the parser", cwd: str = CWD
 ) -> str:
     """Write a session with a title, a tag and a pull request, and return its path."""
-    rows: list[Any] = [*conversation(2, session_id=number), custom_title(title, number)]
+    rows: list[Any] = [*conversation(2, session_id=session_uuid), custom_title(title, session_uuid)]
     rows += [
-        {"type": "tag", "tag": "Later", "sessionId": number},
-        {**PULL_REQUEST_RECORD, "sessionId": number},
+        {"type": "tag", "tag": "Later", "sessionId": session_uuid},
+        {**PULL_REQUEST_RECORD, "sessionId": session_uuid},
     ]
-    return write_session(home.project(cwd), number, rows, mtime=1_000_000)
+    return write_session(home.project(cwd), session_uuid, rows, mtime=1_000_000)
 
 
 @pytest.mark.parametrize(
@@ -216,9 +216,7 @@ def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> No
         locate.resolve_locator("later", "/", config_home.where, resolvers=exact).session_id
         == SESSION
     )
-    with pytest.raises(
-        SessionNotFound
-    ):  # Words that are not an exact title are left to the search.
+    with pytest.raises(SessionNotFound):  # The forms in ``exact`` do not include a part of a title.
         locate.resolve_locator("FIX the parser", "/", config_home.where, resolvers=exact)
 
 

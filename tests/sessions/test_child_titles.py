@@ -37,7 +37,7 @@ def write_child_with_title(folder: Path, number: int, title: str, *, filler: int
 def test_a_title_gets_the_next_number_of_its_kind_and_folder(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A new title gets the next number after those of the same kind in the same folder.
+    """A new title gets the number after the highest number of its kind in its folder.
 
     The kind is the word before the number, for example "handoff" or "rollover".
     """
@@ -109,7 +109,7 @@ def test_used_titles_of_any_characters_are_recognized(config_home: ConfigHome, t
         ("step 3 · Fix it", "step 3 · Fix it"),
     ],
 )
-def test_the_root_title_lacks_kind_and_number(title: str, root: str) -> None:
+def test_the_root_title_has_no_kind_and_no_number(title: str, root: str) -> None:
     """``root_title_of`` removes the kind and the number from the end of a title.
 
     The function also removes a kind and a number at the beginning, where old titles had them.

@@ -44,14 +44,16 @@ def expiring_parts(
     return ends.expiring_before(time.time() + before)
 
 
-@pytest.mark.parametrize(("days", "soon"), [(0, False), (22.9, False), (23.1, True), (31, True)])
+@pytest.mark.parametrize(
+    ("age_days", "expires_soon"), [(0, False), (22.9, False), (23.1, True), (31, True)]
+)
 def test_a_transcript_expires_after_its_last_write(
-    config_home: ConfigHome, days: float, soon: bool
+    config_home: ConfigHome, age_days: float, expires_soon: bool
 ) -> None:
     """A transcript expires 30 days after its last write and is reported seven days before it expires."""
-    session = session_of_age(config_home, 1, days)
+    session = session_of_age(config_home, 1, age_days)
     found = expiring_parts(config_home, session)
-    assert (found is not None) is soon
+    assert (found is not None) is expires_soon
     if found:
         assert found.includes_transcript
         assert (found.deletion_time, found.last_write_time) == (

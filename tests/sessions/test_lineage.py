@@ -28,7 +28,7 @@ from resume_hooks.sessions.link_log import Link, links_file, record_link
 from resume_hooks.transcripts.provenance import make_first_line
 from tests.builders import ConfigHome, conversation, custom_title, session_id, user, write_session
 
-PATH_LISTS: list[list[str]] = []
+OPENED_PATH_LISTS: list[list[str]] = []
 """Lists to which the audit hook below adds every path that Python opens or lists.
 
 An audit hook cannot be removed. Therefore ``opened_paths`` removes its list instead.
@@ -41,7 +41,7 @@ def _record_opened_path(event: str, arguments: tuple[Any, ...]) -> None:
         and arguments
         and isinstance(arguments[0], str)
     ):
-        for watcher in PATH_LISTS:
+        for watcher in OPENED_PATH_LISTS:
             watcher.append(os.path.abspath(arguments[0]))
 
 
@@ -52,11 +52,11 @@ sys.addaudithook(_record_opened_path)
 def opened_paths() -> Iterator[list[str]]:
     """Yield a list of the paths that are opened within the ``with`` block."""
     opened: list[str] = []
-    PATH_LISTS.append(opened)
+    OPENED_PATH_LISTS.append(opened)
     try:
         yield opened
     finally:
-        PATH_LISTS.remove(opened)
+        OPENED_PATH_LISTS.remove(opened)
 
 
 def write_continued_session(
@@ -136,18 +136,18 @@ def test_a_missing_parent_is_shown_with_its_id_and_path(config_home: ConfigHome)
     assert row.parent_session_id == session_id(1)
 
 
-@pytest.mark.parametrize("how", ["empty", "folder", "symlink", "fifo"])
-def test_a_parent_without_a_usable_file_is_missing(config_home: ConfigHome, how: str) -> None:
+@pytest.mark.parametrize("file_kind", ["empty", "folder", "symlink", "fifo"])
+def test_a_parent_without_a_usable_file_is_missing(config_home: ConfigHome, file_kind: str) -> None:
     """A parent is shown as missing if its path leads to an empty file, a folder, a link or a pipe.
 
     Opening a pipe does not block.
     """
     place = config_home.project() / f"{session_id(1)}.jsonl"
-    if how == "empty":
+    if file_kind == "empty":
         place.write_bytes(b"")
-    elif how == "folder":
+    elif file_kind == "folder":
         place.mkdir()
-    elif how == "fifo":
+    elif file_kind == "fifo":
         os.mkfifo(place)
     else:
         place.symlink_to(write_session(config_home.root, session_id(7), conversation(1)))
@@ -315,12 +315,13 @@ def test_a_hostile_path_is_never_opened(config_home: ConfigHome, path_index: int
 
 
 @pytest.mark.parametrize(
-    "bad", [f"../../outside/{session_id(1)}", f"/x/{session_id(1)}", "..", "a\0b", "*", "x" * 5000]
+    "invalid_id",
+    [f"../../outside/{session_id(1)}", f"/x/{session_id(1)}", "..", "a\0b", "*", "x" * 5000],
 )
-def test_an_invalid_id_is_never_used_as_a_path(config_home: ConfigHome, bad: str) -> None:
+def test_an_invalid_id_is_never_used_as_a_path(config_home: ConfigHome, invalid_id: str) -> None:
     """A parent id such as ``../../outside`` is never used as a path."""
     canary = write_session(config_home.config / "outside", session_id(1), conversation(1))
-    first = {"continue_metadata": {"parent_session_id": bad, "parent_file": "/gone/x.jsonl"}}
+    first = {"continue_metadata": {"parent_session_id": invalid_id, "parent_file": "/gone/x.jsonl"}}
     path = write_session(config_home.project(), session_id(2), [first, *conversation(1)])
     with opened_paths() as opened:
         rows = find_lineage(config_home, path)
@@ -352,7 +353,7 @@ def test_titles_are_one_plain_line(config_home: ConfigHome, title: str) -> None:
 
 
 def test_a_lineage_has_a_maximum_depth(config_home: ConfigHome) -> None:
-    """A lineage is limited to ``MAX_GENERATIONS`` generations, and so are descendants."""
+    """A lineage and a list of descendants contain at most ``MAX_GENERATIONS`` generations."""
     path = ""
     for number in range(1, MAX_GENERATIONS + 2):
         path = write_continued_session(config_home, number, number - 1 or None)

@@ -28,7 +28,7 @@ ROW_PATTERN = re.compile(
 )
 
 
-def present_ancestor(number: int, **more: object) -> Ancestor:
+def present_ancestor(number: int, **changed_fields: object) -> Ancestor:
     """Return an ancestor that exists. The ancestor with number 1 is the original session."""
     fields = {
         "session_id": session_id(number),
@@ -43,7 +43,7 @@ def present_ancestor(number: int, **more: object) -> Ancestor:
         "ended_at": "2026-01-31T11:45:00.000Z",
         "size": 52_400_000,
     }
-    return Ancestor(**{**fields, **more})  # type: ignore[arg-type]
+    return Ancestor(**{**fields, **changed_fields})  # type: ignore[arg-type]
 
 
 def block_of_child(ancestors: list[Ancestor], title: str = "title 1 · handoff") -> str:
@@ -95,7 +95,7 @@ def test_up_to_twelve_ancestors_are_all_named(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [13, 14, 40, 1_000])
-def test_a_long_lineage_shows_its_ends(count: int) -> None:
+def test_a_long_lineage_shows_its_first_and_last_ancestors(count: int) -> None:
     """If a lineage has more than twelve ancestors, the block contains the first two and the last ten.
 
     Between them, it states the number of omitted ancestors.
@@ -205,17 +205,18 @@ def test_sizes_have_decimal_units_and_one_digit(size: int, text: str) -> None:
     assert format_bytes(size) == text
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 12, 13, 40])
-@pytest.mark.parametrize("most", [1_000, 1_900, 3_000])
-def test_a_shortened_block_is_valid(count: int, most: int) -> None:
+@pytest.mark.parametrize("ancestor_count", [1, 2, 3, 5, 12, 13, 40])
+@pytest.mark.parametrize("max_characters", [1_000, 1_900, 3_000])
+def test_a_shortened_block_is_valid(ancestor_count: int, max_characters: int) -> None:
     """A shortened block fits its limit and contains the first session, the parent and the session itself.
 
     The block also states the number of omitted sessions.
     """
     text = shorten_lineage_block(
-        block_of_child([present_ancestor(n, title="t" * 80) for n in range(1, count + 1)]), most
+        block_of_child([present_ancestor(n, title="t" * 80) for n in range(1, ancestor_count + 1)]),
+        max_characters,
     )
-    assert len(text) <= most
+    assert len(text) <= max_characters
     assert (
         text.startswith(LINEAGE_START_MARKER),
         text.endswith(f"{ADVICE}\n{LINEAGE_END_MARKER}"),
@@ -225,9 +226,9 @@ def test_a_shortened_block_is_valid(count: int, most: int) -> None:
     )
     found = ids_in_block(text)
     assert [found[0], found[-1]] == [session_id(1), session_id(255)]
-    assert count == 1 or found[-2] == session_id(count)
+    assert ancestor_count == 1 or found[-2] == session_id(ancestor_count)
     more = re.findall(r"^\.\.\. and (\d+) more$", text, re.MULTILINE)
-    assert len(found) + sum(map(int, more)) == count + 1
+    assert len(found) + sum(map(int, more)) == ancestor_count + 1
 
 
 def test_a_lineage_block_that_fits_is_unchanged() -> None:

@@ -47,13 +47,17 @@ def resolved_id(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
     return resolve_locator(locator, cwd, home.where).session_id
 
 
-def write_talk(home: ConfigHome, name: str, *more: Record, cwd: str = CWD, age: float = 0) -> str:
+def write_talk(
+    home: ConfigHome, name: str, *more_records: Record, cwd: str = CWD, age_seconds: float = 0
+) -> str:
     """Write a session of two turns that was started in ``cwd``, and return its path.
 
-    The session was last written ``age`` seconds ago.
+    The session was last written ``age_seconds`` seconds ago.
     """
     records = [{**record, "cwd": cwd} for record in conversation(2, session_id=name)]
-    return write_session(home.project(cwd), name, [*records, *more], mtime=time.time() - age)
+    return write_session(
+        home.project(cwd), name, [*records, *more_records], mtime=time.time() - age_seconds
+    )
 
 
 def test_a_full_id_finds_a_session(config_home: ConfigHome) -> None:
@@ -72,8 +76,8 @@ def test_an_id_prefix_finds_a_session(config_home: ConfigHome) -> None:
     Several copies of a session are treated as one session.
     """
     write_talk(config_home, FIRST_ID)
-    write_talk(config_home, FIRST_ID, cwd="/copy", age=50)
-    write_talk(config_home, SECOND_ID, age=100)
+    write_talk(config_home, FIRST_ID, cwd="/copy", age_seconds=50)
+    write_talk(config_home, SECOND_ID, age_seconds=100)
     assert resolved_id(config_home, "aaaa1") == FIRST_ID
     assert resolved_id(config_home, "AAAA2222-0") == SECOND_ID
     assert "copy" not in resolve_locator("aaaa1", CWD, config_home.where).path
@@ -130,7 +134,7 @@ def test_a_title_copied_by_clear_finds_the_first_session(config_home: ConfigHome
     assert resolved_id(config_home, "X \u00b7 trim \u00b7 clear") == SECOND_ID
 
 
-def test_a_title_copied_by_two_clears_is_ambiguous(config_home: ConfigHome) -> None:
+def test_a_title_copied_by_clear_to_two_sessions_is_ambiguous(config_home: ConfigHome) -> None:
     """A title that ``/clear`` copied to two sessions is refused, and the error lists both."""
     write_talk(config_home, FIRST_ID, custom_title("Mine"))
     clear = user("<command-name>/clear</command-name>", uuid="k")
@@ -209,8 +213,8 @@ def test_an_empty_locator_is_a_usage_error(config_home: ConfigHome, locator: str
 
 def test_the_latest_session_of_this_folder_is_the_default(config_home: ConfigHome) -> None:
     """Without a locator, the latest session is used: the one that was last written in this folder."""
-    write_talk(config_home, FIRST_ID, age=100)
-    write_talk(config_home, SECOND_ID, age=50)
+    write_talk(config_home, FIRST_ID, age_seconds=100)
+    write_talk(config_home, SECOND_ID, age_seconds=50)
     write_talk(config_home, THIRD_ID, cwd="/elsewhere")
     assert resolved_id(config_home, None) == SECOND_ID
     with pytest.raises(SessionNotFound, match="No session of /nowhere yet"):
@@ -220,7 +224,7 @@ def test_the_latest_session_of_this_folder_is_the_default(config_home: ConfigHom
 def test_latest_skips_sessions_without_a_conversation(config_home: ConfigHome) -> None:
     """``latest`` skips headless sessions, unopened children, sub-agents, links and empty files."""
     project = config_home.project()
-    write_talk(config_home, FIRST_ID, age=100)
+    write_talk(config_home, FIRST_ID, age_seconds=100)
     others: dict[int, list[Record]] = {
         10: [custom_title("nothing yet")],
         11: [{**record, "isSidechain": True} for record in conversation(1)],
@@ -243,7 +247,7 @@ def test_latest_skips_sessions_without_a_conversation(config_home: ConfigHome) -
 
 def test_latest_includes_a_continued_child(config_home: ConfigHome) -> None:
     """``latest`` includes a handoff that the user has continued."""
-    write_talk(config_home, FIRST_ID, age=100)
+    write_talk(config_home, FIRST_ID, age_seconds=100)
     write_session(
         config_home.project(), SECOND_ID, [*CHILD_RECORDS, user("go", uuid="u", parent="s", ts=200)]
     )
@@ -255,7 +259,7 @@ def test_latest_distinguishes_folders_with_the_same_key(config_home: ConfigHome)
 
     A session that names neither folder belongs to both.
     """
-    write_talk(config_home, FIRST_ID, cwd="/w/a_b", age=100)
+    write_talk(config_home, FIRST_ID, cwd="/w/a_b", age_seconds=100)
     write_talk(config_home, SECOND_ID, cwd="/w/a-b")
     assert resolved_id(config_home, None, "/w/a_b") == FIRST_ID
     assert resolved_id(config_home, None, "/w/a-b") == SECOND_ID
@@ -276,7 +280,7 @@ def test_the_default_session_inside_the_client_is_the_current_one(config_home: C
     If the session has no file yet, an error is raised.
     """
     write_talk(config_home, FIRST_ID)
-    write_talk(config_home, SECOND_ID, cwd="/elsewhere", age=100)
+    write_talk(config_home, SECOND_ID, cwd="/elsewhere", age_seconds=100)
     environ = {**config_home.environ, "CLAUDE_CODE_SESSION_ID": SECOND_ID}
     assert resolve_locator(None, CWD, Where(environ)).session_id == SECOND_ID
     with pytest.raises(SessionNotFound, match="has no file yet"):
@@ -308,9 +312,9 @@ def test_a_missing_folder_is_not_reported_as_unreadable(config_home: ConfigHome)
 
 def test_all_sessions_lists_the_newest_session_first(config_home: ConfigHome) -> None:
     """``all_sessions`` lists the sessions of all projects, newest first, and skips linked folders."""
-    write_talk(config_home, FIRST_ID, age=100)
-    write_talk(config_home, SECOND_ID, cwd="/b", age=50)
-    write_talk(config_home, THIRD_ID, cwd="/c", age=75)
+    write_talk(config_home, FIRST_ID, age_seconds=100)
+    write_talk(config_home, SECOND_ID, cwd="/b", age_seconds=50)
+    write_talk(config_home, THIRD_ID, cwd="/c", age_seconds=75)
     write_session(config_home.root / "outside", session_id(9), conversation(1))
     (config_home.config / "projects" / "-linked").symlink_to(config_home.root / "outside")
     assert [session.session_id for session in locate.all_sessions(config_home.where)] == [

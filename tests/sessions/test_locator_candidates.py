@@ -52,14 +52,14 @@ def write_candidate(folder: Path, records: list[Any]) -> SessionFile:
     title=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).filter(
         str.strip
     ),
-    way=st.sampled_from(SERIALIZERS),
+    serialize=st.sampled_from(SERIALIZERS),
     place=st.sampled_from(["head", "tail", "only"]),
     kind=st.sampled_from(["custom-title", "ai-title", "summary", "prompt"]),
 )
 def test_every_title_is_found(
     tmp_path_factory: pytest.TempPathFactory,
     title: str,
-    way: Callable[[Record], bytes],
+    serialize: Callable[[Record], bytes],
     place: str,
     kind: str,
 ) -> None:
@@ -68,7 +68,7 @@ def test_every_title_is_found(
     named = user(title, uuid="u") if kind == "prompt" else {"type": kind, fields[kind]: title}
     around: list[Any] = [PADDING_RECORD] if place != "only" else []
     records = [*around, *([] if kind == "prompt" else [user("else", uuid="u")])]
-    own = way(named)
+    own = serialize(named)
     content = [own, *records] if place == "head" or kind == "prompt" else [*records, own]
     session = write_candidate(tmp_path_factory.mktemp("sift"), content)
     for answer in session_titles(HeadTail(session.path)) - {"(no prompt yet)"}:

@@ -31,23 +31,30 @@ PULL_REQUEST_URL = "https://github.com/entireio/git-sync/pull/72"
 
 
 def write_numbered_talk(
-    home: ConfigHome, number: int, *more: Record, cwd: str = CWD, turns: int = 2, **envelope: Any
+    home: ConfigHome,
+    number: int,
+    *more_records: Record,
+    cwd: str = CWD,
+    turn_count: int = 2,
+    **record_fields: Any,
 ) -> str:
     """Write a session and return its path. The higher the number is, the older the session is."""
     records = [
-        {**record, "cwd": cwd, **envelope}
-        for record in conversation(turns, session_id=session_id(number))
+        {**record, "cwd": cwd, **record_fields}
+        for record in conversation(turn_count, session_id=session_id(number))
     ]
     moment = time.time() - 60 * number
-    return write_session(home.project(cwd), session_id(number), [*records, *more], mtime=moment)
+    return write_session(
+        home.project(cwd), session_id(number), [*records, *more_records], mtime=moment
+    )
 
 
-def tag_record(name: str) -> Record:
+def make_tag_record(name: str) -> Record:
     """Return the record of a tag."""
     return {"type": "tag", "tag": name}
 
 
-def pull_request_record(number: object, url: object = PULL_REQUEST_URL) -> Record:
+def make_pull_request_record(number: object, url: object = PULL_REQUEST_URL) -> Record:
     """Return the record of a pull request, as the client writes it."""
     return {
         "type": "pr-link",
@@ -130,8 +137,8 @@ LOCATOR_CASES: dict[
     ),
     "a tag, whatever its capitals; the last one counts; this project before all others": (
         [
-            session_to_write(1, tag_record("old"), tag_record("Review")),
-            session_to_write(2, tag_record("review"), cwd=OTHER_FOLDER),
+            session_to_write(1, make_tag_record("old"), make_tag_record("Review")),
+            session_to_write(2, make_tag_record("review"), cwd=OTHER_FOLDER),
         ],
         {
             "review": 1,
@@ -144,12 +151,15 @@ LOCATOR_CASES: dict[
     "a tag comes before a part of a title": (
         [
             session_to_write(1, custom_title("The parser at work")),
-            session_to_write(2, tag_record("parser")),
+            session_to_write(2, make_tag_record("parser")),
         ],
         {"parser": 2},
     ),
     "a title comes before a tag": (
-        [session_to_write(2, tag_record("parser")), session_to_write(3, custom_title("parser"))],
+        [
+            session_to_write(2, make_tag_record("parser")),
+            session_to_write(3, custom_title("parser")),
+        ],
         {"parser": 3, "tag:parser": 2},
     ),
     "any part of a title, whatever its capitals": (
@@ -167,7 +177,7 @@ LOCATOR_CASES: dict[
     "a part names only what a listing shows; exact titles still do": (
         [
             session_to_write(1, custom_title("Fix the parser")),
-            session_to_write(2, custom_title("Parser helper"), entrypoint="sdk-cli", turns=1),
+            session_to_write(2, custom_title("Parser helper"), entrypoint="sdk-cli", turn_count=1),
             session_to_write(3, custom_title("Parser side"), isSidechain=True),
         ],
         {"parser": 1, "Parser helper": 2},
@@ -193,13 +203,13 @@ LOCATOR_CASES: dict[
         [
             session_to_write(
                 1,
-                pull_request_record(7),
-                pull_request_record(720, "https://github.com/a/b/pull/720"),
+                make_pull_request_record(7),
+                make_pull_request_record(720, "https://github.com/a/b/pull/720"),
             ),
             session_to_write(
                 2,
-                pull_request_record(71, "https://github.com/a/b/pull/71"),
-                pull_request_record(72),
+                make_pull_request_record(71, "https://github.com/a/b/pull/71"),
+                make_pull_request_record(72),
             ),
         ],
         dict.fromkeys(
@@ -219,8 +229,8 @@ LOCATOR_CASES: dict[
     ),
     "a number is this project's first, an address always says which": (
         [
-            session_to_write(1, pull_request_record(72), cwd="/one"),
-            session_to_write(2, pull_request_record(72, OTHER_PULL_REQUEST_URL), cwd="/two"),
+            session_to_write(1, make_pull_request_record(72), cwd="/one"),
+            session_to_write(2, make_pull_request_record(72, OTHER_PULL_REQUEST_URL), cwd="/two"),
         ],
         {
             ("#72", "/one"): 1,
@@ -231,12 +241,15 @@ LOCATOR_CASES: dict[
         | {"#72": (AmbiguousLocator, "")},
     ),
     "a bare number comes last": (
-        [session_to_write(1, pull_request_record(72)), session_to_write(2, tag_record("72"))],
+        [
+            session_to_write(1, make_pull_request_record(72)),
+            session_to_write(2, make_tag_record("72")),
+        ],
         {"72": 2, "#72": 1},
     ),
     "what is no number links nothing": (
         [
-            session_to_write(place, pull_request_record(number, 7))
+            session_to_write(place, make_pull_request_record(number, 7))
             for place, number in enumerate(["72", None, True, 72.0, [72]], 1)
         ],
         {"#72": NOT_FOUND_ERROR},
@@ -254,7 +267,7 @@ LOCATOR_CASES: dict[
         {"https://example.org/issue?id=1": 1},
     ),
     "what is no file may be a part of a title or a tag": (
-        [session_to_write(1, custom_title("Fix src/parser.py"), tag_record("team/red"))],
+        [session_to_write(1, custom_title("Fix src/parser.py"), make_tag_record("team/red"))],
         {
             "src/parser": 1,
             "team/red": 1,
@@ -314,8 +327,8 @@ def test_an_ambiguous_locator_lists_its_matches(config_home: ConfigHome) -> None
     same = [session_to_write(number, custom_title("same")) for number in (7, 6)]
     for each in [
         *PARSER_SESSIONS,
-        session_to_write(5, tag_record("wip")),
-        session_to_write(4, tag_record("wip")),
+        session_to_write(5, make_tag_record("wip")),
+        session_to_write(4, make_tag_record("wip")),
         *same,
     ]:
         write_numbered_talk(config_home, each.number, *each.more_records, cwd=each.cwd)
@@ -344,7 +357,11 @@ def test_many_candidates_are_counted(config_home: ConfigHome) -> None:
 def test_locators_work_in_a_models_shell(config_home: ConfigHome) -> None:
     """In a shell that the model runs, locators find the same session as in the user's shell."""
     write_numbered_talk(
-        config_home, 1, custom_title("Fix the parser"), tag_record("wip"), pull_request_record(72)
+        config_home,
+        1,
+        custom_title("Fix the parser"),
+        make_tag_record("wip"),
+        make_pull_request_record(72),
     )
     for words in ("latest", "parser", "wip", "#72"):
         assert find_number(config_home, words, CLAUDECODE="1") == 1
@@ -381,7 +398,9 @@ def test_the_copy_in_this_project_is_preferred(config_home: ConfigHome, words: s
         assert resolve_locator(words, cwd, config_home.where).path == newer
 
 
-def test_sessions_behind_a_link_are_mentioned(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_the_error_mentions_a_linked_session_file_or_folder(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """If a session's file or folder is a link, the error says so instead of assuming a deletion."""
     path = write_numbered_talk(config_home, 5)
     folder = os.path.dirname(path)

@@ -1,6 +1,6 @@
 """Tests of whether a session is open in a client.
 
-This depends on the clients' entries and on the time of the file's last write.
+This depends on the entries that running clients write, and on the last write to the session's file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.builders import (
     write_session,
 )
 
-LONG_AGO = 1_000_000_000.0
+OLD_FILE_TIME = 1_000_000_000.0
 OTHER_ID = session_id(2)
 
 
@@ -45,7 +45,7 @@ OTHER_ID = session_id(2)
 def old_session(config_home: ConfigHome) -> SessionFile:
     """Write a session whose file has not changed for a long time."""
     return session_file(
-        write_session(config_home.project(), SESSION, conversation(1), mtime=LONG_AGO)
+        write_session(config_home.project(), SESSION, conversation(1), mtime=OLD_FILE_TIME)
     )
 
 
@@ -111,15 +111,15 @@ def test_an_untouched_child_is_not_open(config_home: ConfigHome, old_session: Se
     assert "it was written" in describe_open_session(child, config_home.where)
 
 
-OPEN_REASON = f"the running client {os.getpid()} has the session open"
+RUNNING_CLIENT_REASON = f"the running client {os.getpid()} has the session open"
 CLIENT_ENTRY_CASES: dict[str, tuple[dict[str, Any], str]] = {
-    "a running client that names it": ({}, OPEN_REASON),
+    "a running client that names it": ({}, RUNNING_CLIENT_REASON),
     "a running client that names another": ({"sessionId": OTHER_ID}, ""),
     "a client that was killed": ({"ended": True}, ""),
     "a process that has the number of a client by now": ({"procStart": "1"}, ""),
     "a client that started when it says so": (
         {"procStart": processes.read_process_start_time(os.getpid()) or None},
-        OPEN_REASON,
+        RUNNING_CLIENT_REASON,
     ),
     "a machine that can't be seen": (
         {"ended": True, "pidDomain": "linux:another-machine:pid:[4026531836]"},
@@ -195,7 +195,7 @@ def test_an_entry_that_is_not_a_file_is_ignored(
     assert describe_open_session(old_session, config_home.where) == ""
 
 
-def test_an_unlisted_client_opens_no_session(
+def test_a_client_without_an_entry_does_not_open_a_session(
     config_home: ConfigHome, unlisted_client_process_id: int
 ) -> None:
     """A session is not open just because a client without an entry runs in its folder.
@@ -206,7 +206,7 @@ def test_an_unlisted_client_opens_no_session(
         config_home.project(os.readlink(f"/proc/{unlisted_client_process_id}/cwd")),
         SESSION,
         conversation(1),
-        mtime=LONG_AGO,
+        mtime=OLD_FILE_TIME,
     )
     assert describe_open_session(session_file(path), config_home.where) == ""
     assert not RunningClients(config_home.where).may_open_child(
@@ -223,18 +223,18 @@ def test_only_the_client_that_made_a_child_may_open_it(
     """
     here, other = os.getpid(), os.getppid()
 
-    def may_open(maker_process_id: int | None) -> bool:
+    def may_client_open_child(maker_process_id: int | None) -> bool:
         return RunningClients(config_home.where).may_open_child(here, SESSION, maker_process_id)
 
     write_client_entry(config_home, here, sessionId=OTHER_ID)
     write_client_entry(config_home, other, sessionId=OTHER_ID)
-    assert [may_open(maker) for maker in (here, other, ended_process_id, None)] == [
+    assert [may_client_open_child(maker) for maker in (here, other, ended_process_id, None)] == [
         True,
         False,
         True,
         True,
     ]
     write_client_entry(config_home, here)
-    assert may_open(here)
+    assert may_client_open_child(here)
     write_client_entry(config_home, other)
-    assert not any(may_open(maker) for maker in (here, other, ended_process_id, None))
+    assert not any(may_client_open_child(maker) for maker in (here, other, ended_process_id, None))

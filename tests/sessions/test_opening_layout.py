@@ -13,11 +13,14 @@ from tests.sessions.test_lineage_block import block_of_child, present_ancestor
 
 MAX_OPENING_CHARACTERS = 3_800
 OPENING_REFERENCE = "12345678:1"
-DIGEST = "\n".join(f"line {number} of the digest" for number in range(400))
+LONG_DIGEST = "\n".join(f"line {number} of the digest" for number in range(400))
 
 
 def opening_of_child(
-    ancestor_count: int = 2, step: str = "fix the tests", digest: str = DIGEST, summary: str = ""
+    ancestor_count: int = 2,
+    step: str = "fix the tests",
+    digest: str = LONG_DIGEST,
+    summary: str = "",
 ) -> str:
     """Return the opening of a child with ``ancestor_count`` ancestors."""
     return opening_text(
@@ -51,7 +54,7 @@ def test_a_long_digest_is_shortened() -> None:
 @pytest.mark.parametrize("ancestor_count", [1, 12, 60])
 @pytest.mark.parametrize("step", ["", "x", "long words " * 2_000, "\n".join("abc" * 5_000)])
 @pytest.mark.parametrize("summary", ["", "s" * 9_000, "s\n" * 3_000])
-@pytest.mark.parametrize("digest", ["", DIGEST, "no line end " * 900])
+@pytest.mark.parametrize("digest", ["", LONG_DIGEST, "no line end " * 900])
 def test_any_long_opening_fits(
     max_characters: int, ancestor_count: int, step: str, summary: str, digest: str
 ) -> None:

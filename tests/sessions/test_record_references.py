@@ -43,7 +43,7 @@ def test_a_valid_reference_is_parsed(text: str, reference: Reference) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong"),
+    ("text", "mistake"),
     [
         ("1a2b3c4d", "'1a2b3c4d' has no colon between a session and a record"),
         ("", "'' has no colon between a session and a record"),
@@ -66,11 +66,11 @@ def test_a_valid_reference_is_parsed(text: str, reference: Reference) -> None:
         ("1a2b:r\x1b[31m1", "'r1' is not a line number, a uuid, or @ followed by a byte offset"),
     ],
 )
-def test_an_invalid_reference_is_refused(text: str, wrong: str) -> None:
+def test_an_invalid_reference_is_refused(text: str, mistake: str) -> None:
     """An invalid reference raises ``UsageError`` with the mistake and a valid example."""
     with pytest.raises(UsageError) as caught:
         parse_reference(text)
-    assert (caught.value.message, caught.value.remedy) == (wrong, REFERENCE_HELP)
+    assert (caught.value.message, caught.value.remedy) == (mistake, REFERENCE_HELP)
 
 
 def test_the_option_session_replaces_the_session_in_a_reference() -> None:

@@ -45,7 +45,7 @@ OTHER_LOCATOR_FORMS = (
     "latest", "latest~", "LATEST~2", "dead", "DEAD-beef", "11111111", "2026-11-22", "7", "#72", "pr:72", "PR:#72",
     "tag:x", "Title: x", "https://example.com/x", "notes.jsonl", "/clear", "~/x", "-x",
 )  # fmt: skip
-"""Words that are read as a different form of a locator before they are tried as a title."""
+"""Words that are tried as another form of a locator before they are tried as a title."""
 
 
 @pytest.fixture
@@ -144,7 +144,10 @@ def test_an_outdated_agent_name_is_updated(config_home: ConfigHome) -> None:
 def test_a_title_of_another_session_is_refused(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A title or first prompt of another session in the project is refused, unless ``force`` is set."""
+    """A new title is refused if it is the title or first prompt of another session in the project.
+
+    With ``force``, the title is accepted.
+    """
     write_session(
         config_home.project(),
         OTHER_ID,
@@ -176,18 +179,18 @@ INVALID_TAGS = ("\u200b", "\ue000", " \t ", "y" * (MAX_LABEL_CHARACTERS + 1), "\
 
 
 @pytest.mark.parametrize(
-    ("decide", "words"),
+    ("plan_label", "label"),
     [
-        (decide, words)
-        for decide, own in ((plan_title, INVALID_TITLES), (plan_tag, INVALID_TAGS))
-        for words in own + OTHER_LOCATOR_FORMS
+        (plan_label, label)
+        for plan_label, own in ((plan_title, INVALID_TITLES), (plan_tag, INVALID_TAGS))
+        for label in own + OTHER_LOCATOR_FORMS
     ],
 )
 def test_invalid_titles_and_tags_are_refused(
     old_session: SessionFile,
     config_home: ConfigHome,
-    decide: Callable[..., LabelChange],
-    words: str,
+    plan_label: Callable[..., LabelChange],
+    label: str,
 ) -> None:
     """A title or tag is refused if it is invisible, too long, or like another form of a locator.
 
@@ -195,7 +198,7 @@ def test_invalid_titles_and_tags_are_refused(
     """
     before = Path(old_session.path).read_bytes()
     with pytest.raises(UsageError):
-        decide(old_session, words, config_home.where)
+        plan_label(old_session, label, config_home.where)
     assert Path(old_session.path).read_bytes() == before
 
 
@@ -268,20 +271,20 @@ def test_a_read_only_session_is_not_renamed(
         plan_title(old_session, "x", config_home.where)
 
 
-@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("is_replaced_by_link", [False, True])
 def test_a_session_deleted_before_the_write_gets_no_title(
-    old_session: SessionFile, config_home: ConfigHome, tmp_path: Path, *, linked: bool
+    old_session: SessionFile, config_home: ConfigHome, tmp_path: Path, *, is_replaced_by_link: bool
 ) -> None:
     """If the session is deleted before the write, no file is created and no link is followed."""
     change = plan_title(old_session, "x", config_home.where)
     target = tmp_path / "target"
     target.write_bytes(b"theirs\n")
     os.unlink(old_session.path)
-    if linked:
+    if is_replaced_by_link:
         os.symlink(target, old_session.path)
     with pytest.raises(WriteFailed):
         write_label(change)
-    assert os.path.lexists(old_session.path) is linked
+    assert os.path.lexists(old_session.path) is is_replaced_by_link
     assert target.read_bytes() == b"theirs\n"
 
 
@@ -336,11 +339,11 @@ def test_a_concurrent_title_of_another_program_is_reported(
     """If another program writes a title directly after ours, an error says so."""
     change = plan_title(old_session, "Ours", config_home.where)
 
-    def append_and_replace(path: str, lines: list[bytes]) -> None:
+    def append_records_and_another_title(path: str, lines: list[bytes]) -> None:
         append_records(path, lines)
         append_records(path, [json.dumps(custom_title("Theirs")).encode()])
 
-    monkeypatch.setattr(rename_module, "append_records", append_and_replace)
+    monkeypatch.setattr(rename_module, "append_records", append_records_and_another_title)
     with pytest.raises(WriteFailed, match="Another program"):
         write_label(change)
 

@@ -36,7 +36,7 @@ def test_cached_values_match_the_file(session: Session) -> None:
 def test_a_loaded_session_is_not_read_again(session: Session) -> None:
     """``from_file`` returns an already opened session unchanged, without reading the file again.
 
-    If a field is replaced, the copy is no longer an opened session.
+    A copy of the session with a replaced field is not an opened session.
     """
     assert Session.from_file(session, session.where) is session
     assert session.ends is session.ends

@@ -33,11 +33,13 @@ from tests.builders import (
 OTHER_ID = session_id(9)
 
 
-def write_subagent(folder: Path, name: str, session: str = SESSION) -> Path:
+def write_subagent(folder: Path, name: str, session_uuid: str = SESSION) -> Path:
     """Write the transcript of a sub-agent with one prompt."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl"
-    record = user("look around", uuid="s0", session_id=session, isSidechain=True, agentId=name[6:])
+    record = user(
+        "look around", uuid="s0", session_id=session_uuid, isSidechain=True, agentId=name[6:]
+    )
     path.write_bytes(session_bytes([record]))
     return path
 
@@ -75,28 +77,31 @@ def test_subagents_of_a_session_are_found_in_every_folder(session_with_subagents
     assert subagents_of_session("/nowhere/at/all.jsonl") == []
 
 
-@pytest.mark.parametrize("place", ["", "subagents", "subagents/workflows"])
+@pytest.mark.parametrize("link_path", ["", "subagents", "subagents/workflows"])
 def test_folders_that_are_links_are_not_followed(
-    config_home: ConfigHome, tmp_path: Path, place: str
+    config_home: ConfigHome, tmp_path: Path, link_path: str
 ) -> None:
     """A linked folder is not searched for sub-agents, because it may be outside the projects."""
     project = config_home.project()
     path = write_session(project, SESSION, conversation(1))
     outside = tmp_path / "outside"
     write_subagent(outside / "subagents" / "workflows", "agent-a1")
-    link = project / SESSION / place
+    link = project / SESSION / link_path
     link.parent.mkdir(parents=True, exist_ok=True)
-    link.symlink_to(outside / place)
+    link.symlink_to(outside / link_path)
     assert subagents_of_session(path) == []
     assert [file.session_id for file in list_transcripts(config_home.where)] == [SESSION]
     with pytest.raises(SessionNotFound, match="No sub-agent"):
         resolve_transcript(f"{SESSION}/agent-a1", CWD, config_home.where)
 
 
-def test_the_first_record_of_a_sub_agent_names_its_session(
+def test_the_name_and_the_session_of_a_sub_agent_are_read(
     session_with_subagents: Path, tmp_path: Path
 ) -> None:
-    """A file name shows that a transcript is a sub-agent's, and its first record names the session."""
+    """A sub-agent's name is read from its file's name, and its session's id from its first record.
+
+    Other file names give no name. An invalid id or a missing file gives no id.
+    """
     assert [subagent_name(path) for path in ("/x/agent-1.jsonl", "/x/agent-1.meta.json", f"/x/{SESSION}.jsonl")] == [
         "agent-1", None, None,
     ]  # fmt: skip
@@ -110,16 +115,16 @@ def test_the_first_record_of_a_sub_agent_names_its_session(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "locator",
     [f"{SESSION}/agent-a1b2c3", "11111111/agent-a1b", "1111/agent-a1b2c3", "Mine/agent-a1b"],
 )
 def test_a_locator_finds_a_sub_agent(
-    config_home: ConfigHome, session_with_subagents: Path, words: str
+    config_home: ConfigHome, session_with_subagents: Path, locator: str
 ) -> None:
     """A sub-agent's locator is its session's locator, a slash, and the beginning of the sub-agent's name."""
     with session_with_subagents.open("ab") as stream:
         stream.write(session_bytes([custom_title("Mine")]))
-    found = resolve_transcript(words, CWD, config_home.where)
+    found = resolve_transcript(locator, CWD, config_home.where)
     assert found.session_id == f"{SESSION}/agent-a1b2c3"
     assert found.path == str(
         session_with_subagents.parent / SESSION / "subagents" / "agent-a1b2c3.jsonl"

@@ -314,10 +314,10 @@ def test_replace_refuses_a_file_that_differs_from_the_copy(tmp_path: Path) -> No
     def rewrite_file(_: str) -> None:
         path.write_bytes(b"F" + FILE_CONTENT[1:])
 
-    def shrink(_: str) -> None:
+    def truncate_file(_: str) -> None:
         os.truncate(path, 5)
 
-    for change in (rename, rewrite_file, shrink):
+    for change in (rename, rewrite_file, truncate_file):
         path.write_bytes(FILE_CONTENT)
         with pytest.raises(WriteFailed, match="by another program meanwhile"):
             replace_file(path, [b"new\n"], change)
@@ -329,13 +329,13 @@ def call_after_rename(path: Path, write: Callable[[int], object]) -> threading.T
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
     was = os.fstat(descriptor).st_ino
 
-    def run() -> None:
+    def write_after_rename() -> None:
         while path.stat().st_ino == was:
             time.sleep(0.001)
         write(descriptor)
         os.close(descriptor)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=write_after_rename)
     thread.start()
     return thread
 

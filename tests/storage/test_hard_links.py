@@ -14,7 +14,9 @@ from resume_hooks.storage.hard_links import has_same_bytes, link_or_copy, list_f
 
 
 @pytest.fixture(params=["same", "other"])
-def file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def same_or_other_file_system(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> str:
     """Return whether source and target are on the "same" or on "other" file systems.
 
     On other file systems, links and renames between folders fail.
@@ -27,18 +29,18 @@ def file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 def forbid_moves_between_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every rename and link between two folders fail."""
 
-    def forbid_between_folders(call: str) -> None:
-        real: Callable[..., None] = getattr(os, call)
+    def forbid_call_between_folders(function_name: str) -> None:
+        real: Callable[..., None] = getattr(os, function_name)
 
         def call_within_folder(source: str, target: str, **how: object) -> None:
             if os.path.dirname(source) != os.path.dirname(target):
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), source)
             real(source, target, **how)
 
-        monkeypatch.setattr(os, call, call_within_folder)
+        monkeypatch.setattr(os, function_name, call_within_folder)
 
     for call in ("rename", "replace", "link"):
-        forbid_between_folders(call)
+        forbid_call_between_folders(call)
 
 
 def create_filled_folder(path: Path) -> Path:
@@ -60,7 +62,9 @@ def source_and_target(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "one" / "f", tmp_path / "two" / "f"
 
 
-def test_a_linked_file_keeps_its_time_and_mode(tmp_path: Path, file_systems: str) -> None:
+def test_a_linked_file_keeps_its_time_and_mode(
+    tmp_path: Path, same_or_other_file_system: str
+) -> None:
     """Linking creates the same file at the target, or a copy with the same bytes, time and mode."""
     source, target = source_and_target(tmp_path)
     source.write_bytes(b"contents")
@@ -74,29 +78,33 @@ def test_a_linked_file_keeps_its_time_and_mode(tmp_path: Path, file_systems: str
         0o640,
     )
     assert (source.read_bytes(), os.listdir(target.parent)) == (b"contents", ["f"])
-    assert os.path.samefile(source, target) is (file_systems == "same")
+    assert os.path.samefile(source, target) is (same_or_other_file_system == "same")
 
 
-def test_a_symbolic_link_is_copied_as_a_link(tmp_path: Path, file_systems: str) -> None:
+def test_a_symbolic_link_is_copied_as_a_link(
+    tmp_path: Path, same_or_other_file_system: str
+) -> None:
     """A symbolic link is copied as a link, and its target is not read."""
     source, target = source_and_target(tmp_path)
     source.symlink_to("/nowhere")
     link_or_copy(str(source), str(target))
-    assert os.readlink(target) == "/nowhere", file_systems
+    assert os.readlink(target) == "/nowhere", same_or_other_file_system
 
 
-@pytest.mark.parametrize("taken", ["file", "folder", "link"])
+@pytest.mark.parametrize("existing_kind", ["file", "folder", "link"])
 def test_an_existing_file_is_never_overwritten(
-    tmp_path: Path, file_systems: str, taken: str
+    tmp_path: Path, same_or_other_file_system: str, existing_kind: str
 ) -> None:
     """If the target is an existing file, folder or link, an error is raised and nothing is changed."""
     source, target = source_and_target(tmp_path)
     source.write_bytes(b"mine")
     ways: dict[str, Callable[[], None]] = {"file": target.touch, "folder": target.mkdir}
-    ways.get(taken, lambda: target.symlink_to("/nowhere"))()
+    ways.get(existing_kind, lambda: target.symlink_to("/nowhere"))()
     with pytest.raises(FileExistsError):
         link_or_copy(str(source), str(target))
-    assert (source.read_bytes(), os.listdir(target.parent)) == (b"mine", ["f"]), file_systems
+    assert (source.read_bytes(), os.listdir(target.parent)) == (b"mine", ["f"]), (
+        same_or_other_file_system
+    )
 
 
 def test_a_full_disk_leaves_no_partial_copy(
@@ -169,7 +177,7 @@ def run_after_digest(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[],
     """Call ``act`` immediately after file number ``at`` was hashed."""
     real, calls = moving.hash_file, 0
 
-    def hash_then_act(path: str) -> str:
+    def hash_file_and_act(path: str) -> str:
         nonlocal calls
         found = real(path)
         calls += 1
@@ -177,4 +185,4 @@ def run_after_digest(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[],
             act()
         return found
 
-    monkeypatch.setattr(moving, "hash_file", hash_then_act)
+    monkeypatch.setattr(moving, "hash_file", hash_file_and_act)

@@ -84,9 +84,9 @@ def test_removal_never_leaves_the_root(tmp_path: Path) -> None:
         (tmp_path / "again" / "real", tmp_path / "again"),
     ):
         for act in (removal.remove_permanently, removal.remove_file, removal.remove_empty_folder):
-            with pytest.raises(OSError) as refuse_one_file:  # noqa: PT011 - of any kind
+            with pytest.raises(OSError) as caught:  # noqa: PT011 - of any kind
                 act(str(path), str(top))
-            assert refuse_one_file.value.filename == str(path)
+            assert caught.value.filename == str(path)
         removal.remove_if_possible(str(path), str(top))
     assert (other / "sub" / "work").read_text() == "precious"
     (root / "real" / "deep" / "er").mkdir(parents=True)
@@ -113,28 +113,28 @@ def test_a_failed_removal_is_reported_after_all_others(
         (folder / name).touch()
     unlink = os.unlink
 
-    def refuse_one_file(name: str, *, dir_fd: int | None = None) -> None:
+    def refuse_to_remove_one_file(name: str, *, dir_fd: int | None = None) -> None:
         if name == "b":
             raise PermissionError(13, "Permission denied", name)
         unlink(name, dir_fd=dir_fd)
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "unlink", refuse_one_file)
+        patch.setattr(os, "unlink", refuse_to_remove_one_file)
         with pytest.raises(PermissionError) as told:
             removal.remove_permanently(str(folder), str(tmp_path))
     assert told.value.filename == str(folder)
     assert os.listdir(folder) == ["b"]
 
 
-@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("added_file_count", [1, 2, 3])
 def test_removal_of_a_growing_folder_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, added_file_count: int
 ) -> None:
     """If files appear while a folder is removed, the folder is read again at most twice."""
     folder = tmp_path / "index"
     folder.mkdir()
     (folder / "a").touch()
-    made, remove_one = list(range(times)), removal._remove_entry
+    made, remove_one = list(range(added_file_count)), removal._remove_entry
 
     def remove_and_add_file(name: str, within: int) -> None:
         remove_one(name, within)
@@ -142,12 +142,12 @@ def test_removal_of_a_growing_folder_ends(
             (folder / f"late{made.pop()}").touch()
 
     monkeypatch.setattr(removal, "_remove_entry", remove_and_add_file)
-    if times < 3:
+    if added_file_count < 3:
         removal.remove_permanently(str(folder), str(tmp_path))
     else:
         with pytest.raises(OSError, match="not empty"):
             removal.remove_permanently(str(folder), str(tmp_path))
-    assert folder.exists() == (times == 3)
+    assert folder.exists() == (added_file_count == 3)
 
 
 def test_removal_without_folder_descriptors_never_leaves_the_root(

@@ -46,11 +46,11 @@ def test_a_failed_write_keeps_the_old_file(
     path = tmp_path / "state.json"
     path.write_bytes(b"old")
 
-    def fail(*_: object) -> None:
+    def raise_disk_full_error(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, step, fail)
+        patch.setattr(os, step, raise_disk_full_error)
         with pytest.raises(OSError, match="No space"):
             replace_state_file(str(path), b"new", Where())
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [

@@ -65,7 +65,7 @@ def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, cleanup_cau
 def test_the_cleanup_keeps_folders_that_are_still_used(config_home: ConfigHome) -> None:
     """The cleanup keeps the folders of running processes and of existing sessions.
 
-    Files with invalid names in the folder of the cleanup are ignored.
+    Claim files with invalid names are ignored.
     """
     folder = config_home.config / "resume-hooks" / "making"
     folder.mkdir(parents=True)

@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.derive.child.inherited_metadata import plan_relocation
 from tests.builders import Record
 
-MOVED_PATHS = {
+PATHS_BEFORE_AND_AFTER_A_MOVE = {
     "/old/proj": "/new",
     "/old/proj/": "/new",
     "/old/proj/src/a b": "/new/src/a b",
@@ -23,10 +23,13 @@ MOVED_PATHS = {
 }
 
 
-@pytest.mark.parametrize("path", MOVED_PATHS)
+@pytest.mark.parametrize("path", PATHS_BEFORE_AND_AFTER_A_MOVE)
 def test_a_path_below_the_old_folder_is_moved(path: str) -> None:
     """A path below the old folder is moved. A path that only begins with the same characters is kept."""
-    assert plan_relocation("/old/proj", "/new").relocate_path(path) == MOVED_PATHS[path]
+    assert (
+        plan_relocation("/old/proj", "/new").relocate_path(path)
+        == PATHS_BEFORE_AND_AFTER_A_MOVE[path]
+    )
 
 
 @pytest.mark.parametrize("old_folder", ["", "/", "relative", "/a\0b"])
@@ -54,7 +57,7 @@ def test_a_linked_old_folder_is_moved_by_its_real_path(tmp_path: Path) -> None:
     )
 
 
-MOVED_LINES = {
+LINES_BEFORE_AND_AFTER_A_MOVE = {
     "moved": (b'{"a":1.50,"cwd":"/old/proj/x","b":2}', b'{"a":1.50,"cwd":"/new/x","b":2}'),
     "elsewhere": (b'{"a":1.50,"cwd":"/tmp"}', b'{"a":1.50,"cwd":"/tmp"}'),
     "none": (b'{"a":1.50}', b'{"a":1.50}'),
@@ -67,10 +70,10 @@ MOVED_LINES = {
 }
 
 
-@pytest.mark.parametrize("name", MOVED_LINES)
+@pytest.mark.parametrize("name", LINES_BEFORE_AND_AFTER_A_MOVE)
 def test_only_the_folder_in_a_line_changes(name: str) -> None:
     """In each line, only the record's own folder is changed. All other bytes are kept."""
-    before, after = MOVED_LINES[name]
+    before, after = LINES_BEFORE_AND_AFTER_A_MOVE[name]
     assert plan_relocation("/old/proj", "/new").relocate_folder_in_line(before) == after
 
 
@@ -87,7 +90,7 @@ def test_the_first_line_names_the_new_folder(body: bytes) -> None:
     )
 
 
-MOVED_SNAPSHOTS: dict[str, tuple[Record, Record]] = {
+SNAPSHOTS_BEFORE_AND_AFTER_A_MOVE: dict[str, tuple[Record, Record]] = {
     "a delta": (
         {"trackingPath": "../b/x", "backup": {"realParentDir": "/old/b"}},
         {"trackingPath": "/old/b/x", "backup": {"realParentDir": "/old/b"}},
@@ -109,8 +112,8 @@ MOVED_SNAPSHOTS: dict[str, tuple[Record, Record]] = {
 }
 
 
-@pytest.mark.parametrize("name", MOVED_SNAPSHOTS)
+@pytest.mark.parametrize("name", SNAPSHOTS_BEFORE_AND_AFTER_A_MOVE)
 def test_a_snapshot_names_files_in_the_new_folder(name: str) -> None:
     """A file snapshot names files in the new folder. A damaged snapshot is unchanged."""
-    before, after = MOVED_SNAPSHOTS[name]
+    before, after = SNAPSHOTS_BEFORE_AND_AFTER_A_MOVE[name]
     assert plan_relocation("/old/proj", "/new").relocate_snapshot(before) == after

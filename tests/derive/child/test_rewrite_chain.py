@@ -157,7 +157,7 @@ def test_each_record_follows_the_previous_one(tmp_path: Path, count: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("parent_seconds", "child_seconds"),
     [
         ([0, 1, 2, 3], [0, 1, 2, 3]),
         ([5, 1, 2, 3], [5, 5, 5, 5.001]),
@@ -166,17 +166,17 @@ def test_each_record_follows_the_previous_one(tmp_path: Path, count: int) -> Non
     ],
 )
 def test_timestamps_never_decrease(
-    tmp_path: Path, before: list[float | None], after: list[float]
+    tmp_path: Path, parent_seconds: list[float | None], child_seconds: list[float]
 ) -> None:
     """Timestamps never decrease, and the last timestamp is later than all others.
 
     A missing timestamp is copied from a neighbouring record.
     """
     rows = conversation(2)
-    for row, at in zip(rows, before, strict=True):
+    for row, at in zip(rows, parent_seconds, strict=True):
         row["timestamp"] = None if at is None else iso_time(at)
     assert [row["timestamp"] for row in write_and_read_child_records(tmp_path, rows)] == [
-        iso_time(at) for at in after
+        iso_time(at) for at in child_seconds
     ]
 
 

@@ -413,7 +413,7 @@ def test_a_file_with_an_invalid_path_is_not_imported(
     second_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A file of a bundle with a path outside the expected folders is not written."""
+    """A file in a bundle is not written if its path is outside the expected folders."""
     session = write_project_session(config_home, make_session_records(), FIRST_SESSION_ID)
     write_sidecars(session)
     path = write_bundle(config_home, session)

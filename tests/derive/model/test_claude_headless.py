@@ -231,7 +231,7 @@ DEEPLY_NESTED_ANSWER = "json.loads('{\"word\": \"x\", \"more\": ' + '[' * 400 + 
     ],
 )
 def test_an_answer_in_the_wrong_form_is_an_error(tmp_path: Path, answer: str) -> None:
-    """An answer of the wrong form raises an error that names the field and has the call's cost.
+    """An answer in the wrong form raises an error with the reason and the call's cost.
 
     The error does not quote the answer.
     """
@@ -303,8 +303,8 @@ def test_a_slow_client_is_stopped(tmp_path: Path) -> None:
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
-def test_a_hanging_child_of_the_client_is_stopped(tmp_path: Path) -> None:
-    """If the client leaves a child running, the answer is returned and the child is stopped."""
+def test_a_hanging_child_process_of_the_client_is_stopped(tmp_path: Path) -> None:
+    """If the client leaves a child process running, the answer is returned and the process is stopped."""
     assert (
         ask_stand_in(
             write_stand_in(

@@ -67,7 +67,7 @@ def read_file_records(path: str) -> list[dict[str, Any]]:
     return [json.loads(row) for row in Path(path).read_bytes().splitlines()]
 
 
-def list_other_files(home: ConfigHome, parent: Path) -> list[str]:
+def list_backups_and_files_beside(home: ConfigHome, parent: Path) -> list[str]:
     """Return the names of the files next to the parent and the paths of the backups."""
     beside = [path.name for path in parent.parent.iterdir() if path != parent]
     backups = home.config / "resume-hooks" / "backups"
@@ -97,7 +97,9 @@ def test_a_rollover_adds_the_summary_to_the_child(config_home: ConfigHome, paren
     assert outcome.receipt.written
     assert all(check.ok for check in outcome.receipt.checks)
     assert len(outcome.receipt.checks) > 10
-    assert list_other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
+    assert list_backups_and_files_beside(config_home, parent) == [
+        os.path.basename(outcome.receipt.file)
+    ]
     assert parent.read_bytes() == before
     assert os.stat(outcome.receipt.file).st_mode & 0o777 == 0o600
 
@@ -138,7 +140,9 @@ def test_a_failed_summary_leaves_the_child_unchanged(
     assert "\n\ndigest of" in opening["message"]["content"]
     assert outcome.failure_reason in {"it hung", "scripted-1 gave an empty summary"}
     assert outcome.costs.cost_usd in {0.5, 0.01}
-    assert list_other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
+    assert list_backups_and_files_beside(config_home, parent) == [
+        os.path.basename(outcome.receipt.file)
+    ]
 
 
 def make_answer_that_changes_child(
@@ -179,13 +183,15 @@ def test_a_continued_child_gets_no_summary(config_home: ConfigHome, parent: Path
     )
     assert "the new session was continued in the meantime" in outcome.failure_reason
     assert read_file_records(outcome.receipt.file)[-1]["message"]["content"] == "hello"
-    assert list_other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
+    assert list_backups_and_files_beside(config_home, parent) == [
+        os.path.basename(outcome.receipt.file)
+    ]
 
 
-def test_adding_a_summary_killed_at_any_step_leaves_a_whole_child(
+def test_a_kill_while_a_summary_is_added_leaves_a_whole_child(
     config_home: ConfigHome, parent: Path
 ) -> None:
-    """If adding a summary is killed at any step, the child has the digest and possibly the summary.
+    """If adding a summary is interrupted by a kill, the child has the digest and perhaps the summary.
 
     No other file is left.
     """
@@ -207,14 +213,14 @@ def test_adding_a_summary_killed_at_any_step_leaves_a_whole_child(
         )
     assert outcomes == sorted(outcomes)
     assert set(outcomes) == {False, True}
-    assert list_other_files(config_home, parent) == [child.name]
+    assert list_backups_and_files_beside(config_home, parent) == [child.name]
 
 
 def test_a_deleted_child_is_reported(config_home: ConfigHome, parent: Path) -> None:
     """If the child is deleted while the model answers, that is reported, and the child is not rewritten."""
     outcome, _ = roll_over(config_home, parent, make_answer_that_changes_child(parent, Path.unlink))
     assert "can't be read" in outcome.failure_reason
-    assert list_other_files(config_home, parent) == []
+    assert list_backups_and_files_beside(config_home, parent) == []
 
 
 def test_a_deleted_parent_leaves_a_child_with_the_digest(
@@ -339,7 +345,7 @@ def test_an_ancestors_records_count_as_evidence(config_home: ConfigHome, parent:
 
 
 def test_a_checked_sentence_shows_no_secret(config_home: ConfigHome, parent: Path) -> None:
-    """A secret in a summary's sentence is removed from the sentence and from the remark after it."""
+    """A secret in a summary's sentence is removed from the sentence and from the remark below it."""
     secret = f"ghp_{'a1B2c3D4e5' * 4}"[:40]
     outcome, _ = roll_over(
         config_home, parent, {**MINIMAL_SUMMARY, "facts": [{"text": f"The token is {secret}."}]}

@@ -70,7 +70,7 @@ def test_the_heading_has_the_users_focus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("records", "shown"),
+    ("records", "expected_references"),
     [
         ([3], " (:3)"),
         (["11111111:3", ":7", " 12 "], " (:3, :7, :12)"),
@@ -79,13 +79,15 @@ def test_the_heading_has_the_users_focus() -> None:
         ([3, 7, 12, 3, 99], " (:3, :7, :12)"),
     ],
 )
-def test_only_references_to_shown_records_are_kept(records: list[Any], shown: str) -> None:
+def test_only_references_to_shown_records_are_kept(
+    records: list[Any], expected_references: str
+) -> None:
     """A reference to a shown record is kept once, however it is spelled.
 
     All other references are dropped.
     """
     assert make_summary_text(goal="g", done=[{"text": "It works.", "records": records}]).endswith(
-        f"\n  - It works.{shown}"
+        f"\n  - It works.{expected_references}"
     )
 
 

@@ -147,8 +147,8 @@ def test_the_limit_of_a_part_is_in_bytes(config_home: ConfigHome) -> None:
     assert all(len(part.text.encode()) <= MAX_SUMMARY_PART_BYTES * 1.05 for part in found.parts)
 
 
-def test_an_empty_session_has_no_parts(config_home: ConfigHome) -> None:
-    """An empty session has no parts, and a session without text has one."""
+def test_only_an_empty_session_has_no_parts(config_home: ConfigHome) -> None:
+    """An empty session has no parts. A session that has a record but no text has one part."""
     assert read_material_of_records(config_home, []).parts == ()
     assert (
         len(

@@ -28,7 +28,7 @@ OPTIONS_BY_NAME = {
 
 
 def count_sent_calls(transcript: Transcript) -> Counter[tuple[str, str]]:
-    """Count each call and each result on the live chain that the API accepts, by kind and id."""
+    """Count, by kind and id, the calls and results on the live chain that would be sent to the API."""
     row = linearize_chain(transcript.chain)
     return Counter(
         (kind, call)

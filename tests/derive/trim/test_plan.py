@@ -267,7 +267,7 @@ def test_a_trimmed_handoff_keeps_its_next_step(config_home: ConfigHome) -> None:
 
 
 def make_file_snapshot(message_id: str, **extra_fields: Any) -> Record:
-    """Return the record with which the client backs up files at a message."""
+    """Return a file snapshot, the record that the client writes when it backs up files at a message."""
     return {
         "type": "file-history-snapshot",
         "messageId": message_id,

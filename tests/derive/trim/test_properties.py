@@ -38,7 +38,7 @@ edited."""
 
 
 class TrimmedCase:
-    """A transcript and its trim: the plan, the parent's file and the child's file."""
+    """A trim of a generated transcript: the parent's file, the plan, and the child's file."""
 
     def __init__(self, folder: str, data: bytes, options: Options) -> None:
         project = Path(folder) / "projects" / "-home-user-proj"
@@ -49,7 +49,7 @@ class TrimmedCase:
         self.plan = self.plan_trim(self.parent, options)
         if not any(node.is_message for node in list_kept_nodes(self.plan)):
             raise NothingToTrim("blank")
-        # The checks of the child raise an error if it is invalid.
+        # If the child is invalid, an error is raised when it is checked.
         write_child(self.plan, Where(self.where))
         self.child = Path(self.plan.draft.path)
 
@@ -109,7 +109,7 @@ def assert_calls_have_results(child: Transcript) -> None:
 
 
 def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> None:
-    """Check that unedited records have the same bytes, except for the fields that must change."""
+    """Check that each unedited record has the same bytes in parent and child, except in changeable fields."""
     there = {node.uuid: read_record_line(case.child, node) for node in child.nodes}
     for node in get_chain_rewrite(case.plan).linear_chain.nodes:
         raw = read_record_line(case.parent, node)
@@ -204,7 +204,7 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, options: Options) -> No
 def test_any_bytes_are_trimmed_or_refused(before: bytes, data: bytes, after: bytes) -> None:
     """Any bytes are either trimmed to a valid child or refused because they contain no messages."""
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(NothingToTrim):
-        # The checks of the child raise an error if it is invalid.
+        # If the child is invalid, ``TrimmedCase`` raises an error.
         TrimmedCase(
             folder, before + b"\n" + data + b"\n" + after, Options(keep_recent=0, threshold=0)
         )

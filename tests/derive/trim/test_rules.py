@@ -37,7 +37,7 @@ class KeptCase(NamedTuple):
 
     rule: str
     reason: str
-    chain: Callable[[], Chain]
+    make_chain: Callable[[], Chain]
     options: dict[str, Any]
 
 
@@ -50,27 +50,29 @@ class CutCase(NamedTuple):
 
     rule: str
     description: str
-    chain: Callable[[], Chain]
+    make_chain: Callable[[], Chain]
     value_address: tuple[str | int, ...]
     expected_value: Any
     options: dict[str, Any]
 
 
-def kept_case(rule: str, reason: str, chain: Callable[[], Chain], **options: Any) -> KeptCase:
+def make_kept_case(
+    rule: str, reason: str, make_chain: Callable[[], Chain], **options: Any
+) -> KeptCase:
     """Return a case in which a rule finds nothing."""
-    return KeptCase(rule, reason, chain, options)
+    return KeptCase(rule, reason, make_chain, options)
 
 
-def cut_case(
+def make_cut_case(
     rule: str,
     description: str,
-    chain: Callable[[], Chain],
+    make_chain: Callable[[], Chain],
     value_address: tuple[str | int, ...],
     expected_value: Any,
     **options: Any,
 ) -> CutCase:
     """Return a case in which a rule replaces a value."""
-    return CutCase(rule, description, chain, value_address, expected_value, options)
+    return CutCase(rule, description, make_chain, value_address, expected_value, options)
 
 
 def make_output_chain(*calls: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
@@ -100,199 +102,204 @@ def make_placeholder(tool: str, size: str, reason: str = "") -> str:
 PRINTED_PLACEHOLDER = "[Results from a tool suppressed - original content was 9 tokens]"
 OUTPUT_ADDRESS = ("c2", "message", "content", 0, "content")
 FILE_A_INPUT: dict[str, Any] = {"file_path": "/a"}
-FILE_A_PART_INPUT: dict[str, Any] = {"file_path": "/a", "offset": 5, "limit": 9}
+FILE_PART_INPUT: dict[str, Any] = {"file_path": "/a", "offset": 5, "limit": 9}
 
 KEPT_CASES = [
-    kept_case("superseded", "the last read is the one that counts", make_output_chain(("t1", "Read", FILE_A_INPUT))),
-    kept_case("superseded", "another file was read",
+    make_kept_case("superseded", "the last read is the one that counts",
+         make_output_chain(("t1", "Read", FILE_A_INPUT))),
+    make_kept_case("superseded", "another file was read",
          make_output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", {"file_path": "/b"}))),
-    kept_case("superseded", "a part read later does not hold the rest",
-         make_output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", FILE_A_PART_INPUT))),
-    kept_case("superseded", "another part was read later",
-         make_output_chain(("t1", "Read", FILE_A_PART_INPUT), ("t2", "Read", {**FILE_A_PART_INPUT, "offset": 50}))),
-    kept_case("superseded", "a whole read does not reach so far",
-         make_output_chain(("t1", "Read", {**FILE_A_PART_INPUT, "offset": 1_995}), ("t2", "Read", FILE_A_INPUT))),
-    kept_case("superseded", "a whole read of a PDF shows no page for certain",
+    make_kept_case("superseded", "a part read later does not hold the rest",
+         make_output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", FILE_PART_INPUT))),
+    make_kept_case("superseded", "another part was read later",
+         make_output_chain(("t1", "Read", FILE_PART_INPUT), ("t2", "Read", {**FILE_PART_INPUT, "offset": 50}))),
+    make_kept_case("superseded", "a whole read does not reach so far",
+         make_output_chain(("t1", "Read", {**FILE_PART_INPUT, "offset": 1_995}), ("t2", "Read", FILE_A_INPUT))),
+    make_kept_case("superseded", "a whole read of a PDF shows no page for certain",
          make_output_chain(("t1", "Read", {"file_path": "/a", "pages": "1-5"}), ("t2", "Read", FILE_A_INPUT))),
-    kept_case("superseded", "the change came before the read",
+    make_kept_case("superseded", "the change came before the read",
          make_output_chain(("t1", "Edit", FILE_A_INPUT), ("t2", "Read", FILE_A_INPUT))),
-    kept_case("superseded", "the later read failed",
+    make_kept_case("superseded", "the later read failed",
          lambda: Chain().ask().call_with_result("t1", **FILE_A_INPUT).call_with_result("t2", "Read", "gone",
          error=True, **FILE_A_INPUT).add_short_turns(1)),
-    kept_case("superseded", "the change failed",
+    make_kept_case("superseded", "the change failed",
          lambda: Chain().ask().call_with_result("t1", **FILE_A_INPUT).call_with_result("t2", "Edit", "no match",
          error=True, **FILE_A_INPUT).add_short_turns(1)),
-    kept_case("superseded", "the later read is still waited for",
+    make_kept_case("superseded", "the later read is still waited for",
          lambda: Chain().ask().call_with_result("t1", **FILE_A_INPUT).call("t2", "Read", **FILE_A_INPUT)),
-    kept_case("superseded", "a search is no read",
+    make_kept_case("superseded", "a search is no read",
          make_output_chain(("t1", "Grep", {"path": "/a"}), ("t2", "Read", FILE_A_INPUT))),
-    kept_case("superseded", "both were made at once, in one record", lambda: Chain().ask()
+    make_kept_case("superseded", "both were made at once, in one record", lambda: Chain().ask()
          .answer([builders.call("t1", "Read", **FILE_A_INPUT), builders.call("t2", "Edit", **FILE_A_INPUT)])
          .result("t1").result("t2")),
-    kept_case("repeats", "the outputs differ", make_output_chain(("t1", "Bash", {}), ("t2", "Bash", {}))),
-    kept_case("repeats", "another tool said the same",
+    make_kept_case("repeats", "the outputs differ", make_output_chain(("t1", "Bash", {}), ("t2", "Bash", {}))),
+    make_kept_case("repeats", "another tool said the same",
          lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Grep").add_short_turns(1)),
-    kept_case("repeats", "below its placeholder",
+    make_kept_case("repeats", "below its placeholder",
          lambda: Chain().ask().call_with_result("t1", "Bash", "ok").call_with_result("t2", "Bash", "ok")),
-    kept_case("failures", "it was never done again",
+    make_kept_case("failures", "it was never done again",
          lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x").add_short_turns(1)),
-    kept_case("failures", "it failed again",
+    make_kept_case("failures", "it failed again",
          lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
            .call_with_result("t2", "Bash", SECOND_LONG_OUTPUT, error=True, command="x")),
-    kept_case("failures", "something else succeeded",
+    make_kept_case("failures", "something else succeeded",
          lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
          .call_with_result("t2", "Bash", command="y")),
-    kept_case("failures", "the success came first",
+    make_kept_case("failures", "the success came first",
          lambda: Chain().ask().call_with_result("t1", "Bash", command="x").call_with_result("t2", "Bash",
          error=True, command="x")),
-    kept_case("failures", "another tool succeeded on it",
+    make_kept_case("failures", "another tool succeeded on it",
          lambda: Chain().ask().call_with_result("t1", "Edit", error=True, **FILE_A_INPUT)
          .call_with_result("t2", "Read", **FILE_A_INPUT)),
-    kept_case("thinking", "the last turn keeps its own",
+    make_kept_case("thinking", "the last turn keeps its own",
          lambda: Chain().ask().add_short_turns(2).ask("last").answer([SIGNED_THINKING], message_id="m")
          .answer(message_id="m")),
-    kept_case("thinking", "an answer of nothing else: empty, it would be sent",
+    make_kept_case("thinking", "an answer of nothing else: empty, it would be sent",
          lambda: Chain().ask().answer([SIGNED_THINKING]).answer().add_short_turns(2)),
-    kept_case("thinking", "a prompt that was queued starts no turn before it is answered",
+    make_kept_case("thinking", "a prompt that was queued starts no turn before it is answered",
          lambda: Chain().ask().answer([SIGNED_THINKING, {"type": "text", "text": "so"}]).call_with_result("t1")
          .ask("queued")),
-    kept_case("thinking", "encrypted thoughts tell no size",
+    make_kept_case("thinking", "encrypted thoughts tell no size",
          lambda: Chain().ask().answer([{"type": "redacted_thinking", "data": "x" * 900}]).answer().add_short_turns(2)),
-    kept_case("attachments", "under the threshold",
+    make_kept_case("attachments", "under the threshold",
          lambda: Chain().ask().attach(attachment={**FILE_ATTACHMENT}).answer(), threshold=2_000),
-    kept_case("attachments", "a listing that is never sent again",
+    make_kept_case("attachments", "a listing that is never sent again",
          lambda: Chain().ask().attach(attachment={"type": "skill_listing", "content": LONG_OUTPUT}).answer()),
-    kept_case("attachments", "the user's own words",
+    make_kept_case("attachments", "the user's own words",
          lambda: Chain().ask().attach(attachment={"type": "queued_command", "prompt": LONG_OUTPUT}).answer()),
-    kept_case("attachments", "a kind that nobody knows",
+    make_kept_case("attachments", "a kind that nobody knows",
          lambda: Chain().ask().attach(attachment={"type": "new", "content": LONG_OUTPUT}).answer()),
-    kept_case("media", "not sent along: it lies at an address",
+    make_kept_case("media", "not sent along: it lies at an address",
          lambda: Chain().ask().ask([{"type": "document", "source": {"type": "url", "url": "https://x"}}]).answer()),
-    kept_case("media", "no source at all", lambda: Chain().ask().ask([{"type": "image"}]).answer()),
-    kept_case("results", "at the threshold, not over it",
+    make_kept_case("media", "no source at all", lambda: Chain().ask().ask([{"type": "image"}]).answer()),
+    make_kept_case("results", "at the threshold, not over it",
          lambda: Chain().ask().call_with_result("t1", "Read", "x" * 500)),
-    kept_case("results", "at the threshold of its tool", lambda: Chain().ask().call_with_result("t1"),
+    make_kept_case("results", "at the threshold of its tool", lambda: Chain().ask().call_with_result("t1"),
         thresholds={"read": 1_700}),
-    kept_case("results", "a placeholder already",
+    make_kept_case("results", "a placeholder already",
          lambda: Chain().ask()
          .call_with_result("t1", "Read", "[Results from a tool suppressed - original content was 9,000 characters]"),
          threshold=0),
-    kept_case("results", "the notice of another tool",
+    make_kept_case("results", "the notice of another tool",
          lambda: Chain().ask().call_with_result(
              "t1", "Read", f"{LONG_OUTPUT}\n\n[...truncated - original content was 9,000 characters]")),
-    kept_case("results", "what the user said to a refused call",
+    make_kept_case("results", "what the user said to a refused call",
          lambda: Chain().ask()
          .call_with_result("t1", "Bash", f"The user doesn't want to proceed. {LONG_OUTPUT}", error=True)),
-    kept_case("results", "the user's own choices", lambda: Chain().ask().call_with_result("t1", "AskUserQuestion")),
-    kept_case("results", "schemas that the client loads", lambda: Chain().ask().call_with_result("t1", "ToolSearch")),
-    kept_case("inputs", "under the threshold",
+    make_kept_case("results", "the user's own choices",
+         lambda: Chain().ask().call_with_result("t1", "AskUserQuestion")),
+    make_kept_case("results", "schemas that the client loads",
+         lambda: Chain().ask().call_with_result("t1", "ToolSearch")),
+    make_kept_case("inputs", "under the threshold",
          lambda: Chain().ask().call_with_result("t1", "Write", "ok", content="short", **FILE_A_INPUT)),
-    kept_case("inputs", "a long description is no content",
+    make_kept_case("inputs", "a long description is no content",
          lambda: Chain().ask().call_with_result("t1", "Bash", "ok", description=LONG_OUTPUT)),
-    kept_case("inputs", "the words that an agent was given",
+    make_kept_case("inputs", "the words that an agent was given",
          lambda: Chain().ask().call_with_result("t1", "Task", "ok", prompt=LONG_OUTPUT)),
-    kept_case("inputs", "nobody answered: it may be wanted yet",
+    make_kept_case("inputs", "nobody answered: it may be wanted yet",
          lambda: Chain().ask().call("t1", "Write", content=LONG_OUTPUT, **FILE_A_INPUT)),
-    kept_case("inputs", "no object",
+    make_kept_case("inputs", "no object",
          lambda: Chain().ask().answer([{**builders.call("t1", "Write"), "input": LONG_OUTPUT}]).result("t1", "ok")),
-    kept_case("pasted", "four times the threshold is typed", lambda: Chain().ask("x" * 2_000).answer()),
-    kept_case("pasted", "what stays is longer than what goes", lambda: Chain().ask("x" * 870).answer(), threshold=100),
-    kept_case("pasted", "the client's own remark", lambda: Chain().ask().ask(LONG_OUTPUT * 3, isMeta=True).answer()),
-    kept_case("pasted", "a summary", lambda: Chain().ask().ask(LONG_OUTPUT * 3, isCompactSummary=True).answer()),
-    kept_case("assistant", "short answers don't count", lambda: Chain().ask().answer("short"), assistant=5),
-    kept_case("assistant", "the last ones stay", lambda: Chain().ask().answer(LONG_ANSWER), assistant=-1),
-    kept_case("assistant", "one was trimmed before, and one was asked for", lambda: Chain().ask().answer(
+    make_kept_case("pasted", "four times the threshold is typed", lambda: Chain().ask("x" * 2_000).answer()),
+    make_kept_case("pasted", "what stays is longer than what goes",
+         lambda: Chain().ask("x" * 870).answer(), threshold=100),
+    make_kept_case("pasted", "the client's own remark",
+         lambda: Chain().ask().ask(LONG_OUTPUT * 3, isMeta=True).answer()),
+    make_kept_case("pasted", "a summary", lambda: Chain().ask().ask(LONG_OUTPUT * 3, isCompactSummary=True).answer()),
+    make_kept_case("assistant", "short answers don't count", lambda: Chain().ask().answer("short"), assistant=5),
+    make_kept_case("assistant", "the last ones stay", lambda: Chain().ask().answer(LONG_ANSWER), assistant=-1),
+    make_kept_case("assistant", "one was trimmed before, and one was asked for", lambda: Chain().ask().answer(
          "[Claude response trimmed - original was 900 characters; original: 1a2b3c4d:5]")
          .answer(LONG_ANSWER), assistant=1),
 ]  # fmt: skip
 
 CUT_CASES = [
-    cut_case("superseded", "a file read again",
+    make_cut_case("superseded", "a file read again",
         make_output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Read", FILE_A_INPUT)),
         OUTPUT_ADDRESS, make_placeholder("Read", "1,702", "the file was read again later")),
-    cut_case("superseded", "a part before the whole",
-        make_output_chain(("t1", "Read", FILE_A_PART_INPUT), ("t2", "Read", FILE_A_INPUT)),
+    make_cut_case("superseded", "a part before the whole",
+        make_output_chain(("t1", "Read", FILE_PART_INPUT), ("t2", "Read", FILE_A_INPUT)),
         OUTPUT_ADDRESS, make_placeholder("Read", "1,702", "the file was read again later")),
-    cut_case("superseded", "a file changed later",
+    make_cut_case("superseded", "a file changed later",
         make_output_chain(("t1", "Read", FILE_A_INPUT), ("t2", "Edit", FILE_A_INPUT)),
         OUTPUT_ADDRESS, make_placeholder("Read", "1,702", "the file was changed later")),
-    cut_case("repeats", "the earlier of two",
+    make_cut_case("repeats", "the earlier of two",
          lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Bash").add_short_turns(1),
         OUTPUT_ADDRESS, make_placeholder("Bash", "1,700", "the same output was repeated later")),
-    cut_case("repeats", "the later of two stays",
+    make_cut_case("repeats", "the later of two stays",
          lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Bash").add_short_turns(1),
         ("c4", "message", "content", 0, "content"), LONG_OUTPUT),
-    cut_case("failures", "an error before a success",
+    make_cut_case("failures", "an error before a success",
         lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
         .call_with_result("t2", "Bash", SECOND_LONG_OUTPUT, command="x"),
         OUTPUT_ADDRESS, make_placeholder("Bash", "1,700", "failed, and later succeeded")),
-    cut_case("failures", "it stays an error",
+    make_cut_case("failures", "it stays an error",
         lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
         .call_with_result("t2", "Bash", SECOND_LONG_OUTPUT, command="x"),
         ("c2", "message", "content", 0, "is_error"), True),
-    cut_case("thinking", "whole, and nothing in its place",
+    make_cut_case("thinking", "whole, and nothing in its place",
         lambda: Chain().ask().answer([SIGNED_THINKING], message_id="m").answer(message_id="m").add_short_turns(2),
         ("c1", "message", "content"), []),
-    cut_case("thinking", "what is said beside it stays",
+    make_cut_case("thinking", "what is said beside it stays",
         lambda: Chain().ask().answer([SIGNED_THINKING, {"type": "text", "text": "so"}]).add_short_turns(2),
         ("c1", "message", "content"), [{"type": "text", "text": "so"}]),
-    cut_case("attachments", "a file", lambda: Chain().ask().attach(attachment={**FILE_ATTACHMENT}).answer(),
+    make_cut_case("attachments", "a file", lambda: Chain().ask().attach(attachment={**FILE_ATTACHMENT}).answer(),
         ("c1", "attachment", "content", "file", "content"),
         f"[Attachment suppressed - original content was 1,700 characters; original: {SHORT_ID}:1]"),
-    cut_case("attachments", "what is sent for it",
+    make_cut_case("attachments", "what is sent for it",
         lambda: Chain().ask().attach(attachment=FILE_ATTACHMENT, rendered=[{"content": LONG_OUTPUT}]).answer(),
         ("c1", "rendered", 0, "content"),
         f"[Attachment suppressed - original content was 1,700 characters; original: {SHORT_ID}:1]"),
-    cut_case("media", "an image in a prompt",
+    make_cut_case("media", "an image in a prompt",
          lambda: Chain().ask().ask([IMAGE, {"type": "text", "text": "see"}]).answer(),
         ("c1", "message", "content", 0),
         {"type": "text",
          "text": f"[Image or document suppressed - original content was 960 tokens; original: {SHORT_ID}:1]"}),
-    cut_case("media", "an image in a result", lambda: Chain().ask().call_with_result("t1", "Read", [IMAGE]),
+    make_cut_case("media", "an image in a result", lambda: Chain().ask().call_with_result("t1", "Read", [IMAGE]),
         (*OUTPUT_ADDRESS, 0, "text"),
         f"[Image or document suppressed - original content was 960 tokens; original: {SHORT_ID}:2]"),
-    cut_case("results", "a plain output",
+    make_cut_case("results", "a plain output",
          lambda: Chain().ask().call_with_result("t1", "Read", "x" * 501),
         OUTPUT_ADDRESS, make_placeholder("Read", "501")),
-    cut_case("results", "a text within blocks",
+    make_cut_case("results", "a text within blocks",
          lambda: Chain().ask().call_with_result("t1", "mcp__x__y", [{"type": "text", "text": LONG_OUTPUT}]),
         (*OUTPUT_ADDRESS, 0, "text"), make_placeholder("mcp__x__y", "1,700")),
-    cut_case("results", "a tool that was named", lambda: Chain().ask().call_with_result("t1", "ToolSearch"),
+    make_cut_case("results", "a tool that was named", lambda: Chain().ask().call_with_result("t1", "ToolSearch"),
         OUTPUT_ADDRESS, make_placeholder("ToolSearch", "1,700"), tools=("toolsearch",)),
-    cut_case("results", "what a program prints behind a placeholder",
+    make_cut_case("results", "what a program prints behind a placeholder",
         lambda: Chain().ask().call_with_result("t1", "Bash", f"{PRINTED_PLACEHOLDER}\n{LONG_OUTPUT}"),
         OUTPUT_ADDRESS, make_placeholder("Bash", f"{len(PRINTED_PLACEHOLDER) + 1 + len(LONG_OUTPUT):,}")),
-    cut_case("results", "an output that begins like a refusal",
+    make_cut_case("results", "an output that begins like a refusal",
         lambda: Chain().ask().call_with_result("t1", "Bash", f"The user doesn't want to proceed. {LONG_OUTPUT}"),
         OUTPUT_ADDRESS, make_placeholder("Bash", f"{34 + len(LONG_OUTPUT):,}")),
-    cut_case("inputs", "a file that was written",
+    make_cut_case("inputs", "a file that was written",
         lambda: Chain().ask().call_with_result("t1", "Write", "ok", content=LONG_OUTPUT, file_path="/nowhere/a"),
         ("c1", "message", "content", 0, "input", "content"),
         f"[Input of Write tool suppressed - original content was 1,700 characters; original: {SHORT_ID}:1]"),
-    cut_case("inputs", "each edit of many",
+    make_cut_case("inputs", "each edit of many",
         lambda: Chain().ask().call_with_result(
             "t1", "MultiEdit", "ok", edits=[{"old_string": "x", "new_string": LONG_OUTPUT}], **FILE_A_INPUT),
         ("c1", "message", "content", 0, "input", "edits", 0, "new_string"),
         f"[Input of MultiEdit tool suppressed - original content was 1,700 characters; original: {SHORT_ID}:1]"),
-    cut_case("inputs", "a command keeps its beginning",
+    make_cut_case("inputs", "a command keeps its beginning",
         lambda: Chain().ask().call_with_result("t1", "Bash", "ok", command="echo " + "x" * 700),
         ("c1", "message", "content", 0, "input", "command"),
         f"echo {'x' * 115} "
         f"[Input of Bash tool suppressed - original content was 705 characters; original: {SHORT_ID}:1]"),
-    cut_case("pasted", "both ends stay", lambda: Chain().ask("a" * 600 + "b" * 1_500 + "c" * 400).answer(),
+    make_cut_case("pasted", "both ends stay", lambda: Chain().ask("a" * 600 + "b" * 1_500 + "c" * 400).answer(),
         ("c0", "message", "content"),
         "a" * 500
         + f"\n[Pasted text suppressed - original content was 1,700 characters; original: {SHORT_ID}:0]\n" + "c" * 300),
-    cut_case("assistant", "the first ones", lambda: Chain().ask().answer(LONG_ANSWER).ask().answer(LONG_ANSWER),
+    make_cut_case("assistant", "the first ones", lambda: Chain().ask().answer(LONG_ANSWER).ask().answer(LONG_ANSWER),
         ("c1", "message", "content", 0, "text"),
         f"[Claude response trimmed - original was 1,200 characters; original: {SHORT_ID}:1]", assistant=1),
-    cut_case("assistant", "but no more", lambda: Chain().ask().answer(LONG_ANSWER).ask().answer(LONG_ANSWER),
+    make_cut_case("assistant", "but no more", lambda: Chain().ask().answer(LONG_ANSWER).ask().answer(LONG_ANSWER),
         ("c3", "message", "content", 0, "text"),
         LONG_ANSWER, assistant=1),
-    cut_case("assistant", "all but the last", lambda: Chain().ask().answer(LONG_ANSWER).ask().answer(LONG_ANSWER),
+    make_cut_case("assistant", "all but the last", lambda: Chain().ask().answer(LONG_ANSWER).ask().answer(LONG_ANSWER),
         ("c1", "message", "content", 0, "text"),
         f"[Claude response trimmed - original was 1,200 characters; original: {SHORT_ID}:1]", assistant=-1),
-    cut_case("assistant", "of old clients, which wrote plain strings",
+    make_cut_case("assistant", "of old clients, which wrote plain strings",
          lambda: Chain().ask().answer().ask().answer(LONG_ANSWER),
         ("c3", "message", "content", 0, "text"),
         f"[Claude response trimmed - original was 1,200 characters; original: {SHORT_ID}:3]", assistant=9),
@@ -302,14 +309,14 @@ CUT_CASES = [
 @pytest.mark.parametrize("row", KEPT_CASES, ids=lambda row: f"{row.rule}: {row.reason}")
 def test_a_rule_leaves_a_session_unchanged(config_home: ConfigHome, row: KeptCase) -> None:
     """The rule chooses nothing in this session, although no turn is protected."""
-    path = write_project_session(config_home, row.chain())
+    path = write_project_session(config_home, row.make_chain())
     assert plan_trim_of_file(config_home, path, only=(row.rule,), **row.options).choices == ()
 
 
 @pytest.mark.parametrize("row", CUT_CASES, ids=lambda row: f"{row.rule}: {row.description}")
 def test_a_rule_replaces_a_value(config_home: ConfigHome, row: CutCase) -> None:
     """The rule replaces the value at the case's address, and the child passes its checks."""
-    path = write_project_session(config_home, row.chain())
+    path = write_project_session(config_home, row.make_chain())
     if "plain strings" in row.description:
         path.write_bytes(
             path.read_bytes().replace(

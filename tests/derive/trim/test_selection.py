@@ -243,7 +243,7 @@ def test_a_trim_with_a_target_removes_an_outdated_read_before_an_older_result(
 
 
 def test_a_trim_with_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> None:
-    """A trim with a target lowers the default threshold if necessary, but not a threshold of the user."""
+    """If necessary, a trim with a target lowers the default threshold, but not the user's threshold."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(8):
         chain.call_with_result(f"t{number}", "Bash", f"{number} " + "word " * 80).answer(
@@ -254,7 +254,7 @@ def test_a_trim_with_a_target_lowers_the_threshold_if_necessary(config_home: Con
     assert plan_chain(config_home, chain, target_tokens=9_500, threshold=500).choices == ()
 
 
-def test_a_trim_with_an_unreachable_target_removes_everything(config_home: ConfigHome) -> None:
+def test_a_trim_with_an_unreachable_target_trims_everything(config_home: ConfigHome) -> None:
     """If the target can't be reached, all unprotected contents are trimmed, and a remark says so."""
     chain = make_turns_with_token_counts(4)
     assert len(plan_chain(config_home, chain, target_tokens=1).choices) == len(

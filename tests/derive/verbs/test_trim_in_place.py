@@ -594,14 +594,14 @@ def test_lines_appended_during_the_rewrite_are_kept(
     ]
     writing = []
 
-    def append_lines_and_check(*arguments: Any) -> Any:
+    def append_lines_during_check(*arguments: Any) -> Any:
         with path.open("ab") as stream:
             stream.write(late[0] + b"\n" + late[1][:40])
         writing.append(threading.Timer(0.1, _append_bytes, args=(path, late[1][40:] + b"\n")))
         writing[0].start()
         return real(*arguments)
 
-    monkeypatch.setattr(trim_in_place, "_check_trimmed_file", append_lines_and_check)
+    monkeypatch.setattr(trim_in_place, "_check_trimmed_file", append_lines_during_check)
     done = trim(config_home, path)
     writing[0].join()
     assert path.read_bytes().splitlines()[-2:] == late

@@ -50,7 +50,7 @@ def verb_call(request: pytest.FixtureRequest) -> VerbCall:
 def test_a_verb_writes_one_child(
     verb_call: VerbCall, parent: Path, config_home: ConfigHome
 ) -> None:
-    """A verb writes one child, and its outcome has the child's id and plan."""
+    """Each verb that makes a child writes one child. The verb's outcome has the child's id and plan."""
     outcome = verb_call(
         Session.open_path(str(parent), config_home.where), Caller(config_home.where)
     )

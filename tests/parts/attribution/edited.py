@@ -17,7 +17,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.search.index.probe import LONG_AGO, uuid_of_text
+from tests.search.index.probe import OLD_FILE_TIME, uuid_of_text
 
 FIRST_VERSION_TEXT = "def total(rows):\n    return sum(row.price for row in rows)\n"
 
@@ -125,5 +125,5 @@ class Repository:
         if subagent_id:
             rows = [{**row, "isSidechain": True} for row in rows]
         place, name = (folder / own / "subagents", subagent_id) if subagent_id else (folder, own)
-        write_session(place, name, [*([asked] if has_prompt else []), *rows], mtime=LONG_AGO)
+        write_session(place, name, [*([asked] if has_prompt else []), *rows], mtime=OLD_FILE_TIME)
         return own

@@ -26,14 +26,14 @@ from tests.parts.team.server import Connection, Server
 from tests.parts.team.test_push import push_from_machine, write_on_machine
 from tests.redaction.planted import (
     FORMS,
-    RECORD_PLACES,
+    SECRET_PLACE_NAMES,
     PlantedSecret,
     assigned_forms,
     plant_secrets,
 )
 
 TURN_COUNT = 20_000
-LINE_RECORD_PLACE_NAMES = RECORD_PLACES[:-1]
+LINE_RECORD_PLACE_NAMES = SECRET_PLACE_NAMES[:-1]
 MIN_SECRET_KIND_COUNT = 145
 
 
@@ -143,7 +143,7 @@ def test_no_known_secret_is_in_any_column(
     base = [*conversation(20), assistant("the end", uuid="end", ts=400)]
     lines = session_bytes(base).split(b"\n")[:-1]
     kinds = [*FORMS, *assigned_forms()]
-    found = list(plant_secrets(lines, places=2 * len(kinds), forms=kinds))
+    found = list(plant_secrets(lines, secret_count=2 * len(kinds), forms=kinds))
     for number in range(0, len(found), 40):
         name, some = session_id(number + 1), found[number : number + 40]
         path = write_on_machine(alice, [user("one", uuid="o", session_id=name)], name)

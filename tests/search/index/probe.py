@@ -34,7 +34,7 @@ from tests.builders import (
     user,
 )
 
-LONG_AGO = 1_000_000_000.0
+OLD_FILE_TIME = 1_000_000_000.0
 
 FoundWord = tuple[str, int, str, str]
 """A word in the index: the file name, the line number, the field, and the word's stem.
@@ -164,20 +164,20 @@ def build_new_index(home: ConfigHome, tmp_path: Path) -> IndexContent:
 
 
 def write_session_file(
-    home: ConfigHome, *records: Record | bytes, name: str = SESSION, old: bool = True
+    home: ConfigHome, *records: Record | bytes, name: str = SESSION, is_old: bool = True
 ) -> Path:
     """Write a session to the project and return its path.
 
-    If ``old`` is true, the file's time is set to long ago, so that the file looks finished.
+    If ``is_old`` is true, the file's time is set to long ago, so that the file looks finished.
     """
     path = home.project(CWD) / f"{name}.jsonl"
     path.write_bytes(session_bytes(records))
-    return make_old(path) if old else path
+    return make_old(path) if is_old else path
 
 
 def make_old(path: Path) -> Path:
     """Set the time of ``path`` to long ago, and return ``path``."""
-    os.utime(path, (LONG_AGO, LONG_AGO))
+    os.utime(path, (OLD_FILE_TIME, OLD_FILE_TIME))
     return path
 
 
@@ -203,15 +203,15 @@ def index_words_folder(home: ConfigHome) -> Path:
     return Path(words_folder(home.where))
 
 
-def fill_home(home: ConfigHome, files: int = 24, records: int = 60) -> int:
-    """Write many sessions of random words, and return the number of records."""
-    chance = random.Random(1)
-    vocabulary = [f"{chance.choice('abcdefgh')}{chance.randrange(4_000)}word" for _ in range(4_000)]
-    for number in range(files):
-        texts = (" ".join(chance.choices(vocabulary, k=100)) for _ in range(records))
+def fill_home(home: ConfigHome, session_count: int = 24, records_per_session: int = 60) -> int:
+    """Write many sessions of random words, and return the total number of records."""
+    rng = random.Random(1)
+    vocabulary = [f"{rng.choice('abcdefgh')}{rng.randrange(4_000)}word" for _ in range(4_000)]
+    for number in range(session_count):
+        texts = (" ".join(rng.choices(vocabulary, k=100)) for _ in range(records_per_session))
         write_session_file(
             home,
             *(answer_with_id(text, number=f"{number}.{place}") for place, text in enumerate(texts)),
             name=session_id(number),
         )
-    return files * records
+    return session_count * records_per_session

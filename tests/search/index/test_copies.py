@@ -35,7 +35,7 @@ from tests.search.index.probe import (
     write_session_file,
 )
 
-FILE_NAME = f"{SESSION}.jsonl"
+SESSION_FILE_NAME = f"{SESSION}.jsonl"
 FORK, GRANDCHILD = session_id(2), session_id(3)
 LONG_TEXT = "many words, " * 100
 
@@ -70,7 +70,7 @@ def test_a_record_that_a_fork_copied_is_one_hit(config_home: ConfigHome) -> None
     shared = [prompt_with_id("alpha"), answer_with_id("beta")]
     write_session_file(config_home, *shared)
     fork_of = [*({**record, "sessionId": FORK} for record in shared), prompt_with_id("gamma")]
-    write_session_file(config_home, *fork_of, name=FORK, old=False)
+    write_session_file(config_home, *fork_of, name=FORK, is_old=False)
     for word, line in (("alpha", 0), ("beta", 1)):
         assert hits_for_word(config_home, word) == [(f"{SESSION}:{line}", (SESSION, FORK))]
     assert hits_for_word(config_home, "gamma") == [(f"{FORK}:2", (FORK,))]
@@ -85,8 +85,8 @@ def test_a_record_that_the_sdk_copied_twice_is_one_hit(config_home: ConfigHome) 
     once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
     twice = [sdk_fork_record(record, FORK, GRANDCHILD) for record in once]
     write_session_file(config_home, *twice, prompt_with_id("delta"), name=GRANDCHILD)
-    write_session_file(config_home, *once, prompt_with_id("gamma"), name=FORK, old=False)
-    write_session_file(config_home, *shared, old=False)
+    write_session_file(config_home, *once, prompt_with_id("gamma"), name=FORK, is_old=False)
+    write_session_file(config_home, *shared, is_old=False)
     ((reference, sessions),) = hits_for_word(config_home, "alpha")
     assert (reference, sessions[0], set(sessions)) == (
         f"{SESSION}:0",

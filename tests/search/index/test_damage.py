@@ -94,7 +94,7 @@ def test_an_empty_folder_in_place_of_the_index_is_replaced(config_home: ConfigHo
 )
 def test_a_damaged_index_is_rebuilt(config_home: ConfigHome, damage: str) -> None:
     """A damaged index is rebuilt by the search that finds the damage."""
-    fill_home(config_home, files=2)
+    fill_home(config_home, session_count=2)
     before = read_index(config_home).found_words
     path = index_database_path(config_home)
     raw = path.read_bytes()
@@ -130,10 +130,10 @@ def test_damage_at_any_page_is_repaired(config_home: ConfigHome) -> None:
     before = read_index(config_home).found_words
     path = index_database_path(config_home)
     raw = path.read_bytes()
-    chance = random.Random(5)
+    rng = random.Random(5)
     for page in range(0, len(raw), 4_096):
-        for start, length in ((page, 4_096), (page + chance.randrange(4_000), 8), (page, 12)):
-            noise = chance.randbytes(length)
+        for start, length in ((page, 4_096), (page + rng.randrange(4_000), 8), (page, 12)):
+            noise = rng.randbytes(length)
             path.write_bytes(raw[:start] + noise + raw[start + length :])
             with contextlib.suppress(IndexDamaged):
                 read_index(config_home)
@@ -152,7 +152,7 @@ def test_damage_found_by_a_search_is_repaired_by_the_next(
 
     An update of the index does not notice the damage, because it does not read the lists of words.
     """
-    fill_home(config_home, files=3)
+    fill_home(config_home, session_count=3)
     before = read_index(config_home).found_words
     damage_files(index_words_folder(config_home) / "records", "idx")
     with pytest.raises(IndexDamaged) as caught, opened_index(config_home.where) as index:
@@ -175,13 +175,18 @@ def damage_files(folder: Path, ending: str) -> None:
         )
 
 
-@pytest.mark.parametrize("level", ["records", "windows"])
+@pytest.mark.parametrize("folder_name", ["records", "windows"])
 @pytest.mark.parametrize(
-    "name", ["meta.json", ".managed.json", "*.fast", "*.fieldnorm", "*.idx", "*.store", "*.term"]
+    "file_pattern",
+    ["meta.json", ".managed.json", "*.fast", "*.fieldnorm", "*.idx", "*.store", "*.term"],
 )
 @pytest.mark.parametrize("damage", one_in(3, ["gone", "empty", "zero", "half", "garbage"]))
-def test_damaged_words_are_rebuilt(
-    config_home: ConfigHome, capfd: pytest.CaptureFixture[str], level: str, name: str, damage: str
+def test_damaged_word_files_are_rebuilt(
+    config_home: ConfigHome,
+    capfd: pytest.CaptureFixture[str],
+    folder_name: str,
+    file_pattern: str,
+    damage: str,
 ) -> None:
     """If files with the index's words are damaged, the next search rebuilds them and reports nothing.
 
@@ -191,7 +196,7 @@ def test_damaged_words_are_rebuilt(
     read_index(config_home)
     for more in ((), (prompt_with_id("gamma"),)):
         append_records(path, *more)
-        for file in (index_words_folder(config_home) / level).glob(name):
+        for file in (index_words_folder(config_home) / folder_name).glob(file_pattern):
             raw = file.read_bytes()
             made = {
                 "empty": b"",
@@ -209,8 +214,10 @@ def test_damaged_words_are_rebuilt(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("gone", ["index", "index/records", "index/windows", "index.db"])
-def test_an_index_without_its_table_or_words_is_rebuilt(config_home: ConfigHome, gone: str) -> None:
+@pytest.mark.parametrize("missing_name", ["index", "index/records", "index/windows", "index.db"])
+def test_an_index_without_its_table_or_words_is_rebuilt(
+    config_home: ConfigHome, missing_name: str
+) -> None:
     """If the SQLite file or the words are missing, all files are read again.
 
     Without this, the index could find words in files that are not in its table.
@@ -220,7 +227,9 @@ def test_an_index_without_its_table_or_words_is_rebuilt(config_home: ConfigHome,
     read_index(config_home)
     other.unlink()
     state = index_database_path(config_home).parent
-    shutil.rmtree(state / gone) if gone != "index.db" else index_database_path(config_home).unlink()
+    shutil.rmtree(state / missing_name) if missing_name != "index.db" else index_database_path(
+        config_home
+    ).unlink()
     holding = read_index(config_home)
     assert (holding.words(), len(holding.rows), holding.notes) == ({"alpha"}, 1, [])
 
@@ -234,12 +243,12 @@ from resume_hooks.search.index.connect import opened_index
 from resume_hooks.errors import IndexDamaged
 from tests.search.index.probe import read_finds
 seed, folder, path = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
-chance = random.Random(seed)
-file = chance.choice(sorted(file for file in folder.rglob("*.*") if file.stat().st_size))
+rng = random.Random(seed)
+file = rng.choice(sorted(file for file in folder.rglob("*.*") if file.stat().st_size))
 raw = bytearray(file.read_bytes())
-place = chance.randrange(len(raw))
-length = chance.choice([1, 1, 16])
-raw[place : place + length] = bytes(byte ^ chance.choice([1, 16, 255]) for byte in raw[place : place + length])
+place = rng.randrange(len(raw))
+length = rng.choice([1, 1, 16])
+raw[place : place + length] = bytes(byte ^ rng.choice([1, 16, 255]) for byte in raw[place : place + length])
 file.write_bytes(raw)
 if seed % 2:
     with path.open("ab") as stream:
@@ -266,7 +275,7 @@ def test_any_changed_byte_of_the_words_is_repaired(config_home: ConfigHome) -> N
     Reading the damaged words works, reports the damage, or ends the process, because tantivy ends
     the process if one of its threads fails.
     """
-    fill_home(config_home, files=3, records=10)
+    fill_home(config_home, session_count=3, records_per_session=10)
     path = config_home.project() / f"{session_id(0)}.jsonl"
     for number in range(3):
         append_records(path, prompt_with_id(f"alpha{number}"))
@@ -323,7 +332,7 @@ def test_a_log_of_another_index_is_ignored(config_home: ConfigHome, tmp_path: Pa
 
     A process that is killed while it deletes an index leaves such a log.
     """
-    fill_home(config_home, files=2)
+    fill_home(config_home, session_count=2)
     with opened_index(config_home.where):
         for file in index_database_path(config_home).parent.glob("index.db*"):
             shutil.copy(file, tmp_path)

@@ -26,7 +26,7 @@ from tests.search.index.probe import (
     write_session_file,
 )
 
-FILE_NAME = f"{SESSION}.jsonl"
+SESSION_FILE_NAME = f"{SESSION}.jsonl"
 
 
 def test_index_files_are_private(config_home: ConfigHome) -> None:
@@ -77,7 +77,7 @@ def test_a_full_disk_gives_a_temporary_index(config_home: ConfigHome, limit: int
 
     When the disk has space again, the index is stored.
     """
-    fill_home(config_home, files=4)
+    fill_home(config_home, session_count=4)
     with limit_file_size(limit):
         holding = read_index(config_home)
     assert "temporary index was used" in holding.notes[0]
@@ -97,7 +97,7 @@ def test_a_disk_that_fills_up_during_an_update_leaves_the_stored_index(
 
     The stored index stays valid.
     """
-    fill_home(config_home, files=4)
+    fill_home(config_home, session_count=4)
     read_index(config_home)
     append_records(config_home.project() / f"{session_id(1)}.jsonl", prompt_with_id("zymurgy"))
     with limit_file_size(1_000):

@@ -34,19 +34,19 @@ def test_an_updated_index_equals_a_new_one(
     Files are extended, rewritten, deleted, renamed, cut, copied and archived. Updates may run out
     of time.
     """
-    chance = random.Random(seed)
-    monkeypatch.setattr(read_transcript, "FULL_PART_BYTES", chance.choice([400, 2_000, 2_000_000]))
+    rng = random.Random(seed)
+    monkeypatch.setattr(read_transcript, "FULL_PART_BYTES", rng.choice([400, 2_000, 2_000_000]))
     pool: list[Record] = []
     for step in range(STEP_COUNT):
         _change_file_randomly(
-            _random_file(config_home, chance),
+            _random_file(config_home, rng),
             config_home,
-            _new_record(step, pool, chance),
+            _new_record(step, pool, rng),
             pool,
-            chance,
+            rng,
         )
-        if chance.random() < 0.6:
-            limit = chance.choice([0.0, float("inf"), float("inf")])
+        if rng.random() < 0.6:
+            limit = rng.choice([0.0, float("inf"), float("inf")])
             with opened_index(config_home.where, max_seconds=limit) as index:
                 assert not index.was_rebuilt
                 read_rows(index)
@@ -59,34 +59,31 @@ def test_an_updated_index_equals_a_new_one(
     ]
 
 
-def _random_file(home: ConfigHome, chance: random.Random) -> Path:
+def _random_file(home: ConfigHome, rng: random.Random) -> Path:
     """Return the path of one of four sessions, or of one of its sub-agents."""
-    number = chance.randrange(1, 5)
+    number = rng.randrange(1, 5)
     path = home.project() / f"{session_id(number)}.jsonl"
-    if chance.random() < 0.2:
+    if rng.random() < 0.2:
         path = path.with_suffix("") / "subagents" / f"agent-a{number}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and chance.random() < 0.5:
+    if path.exists() and rng.random() < 0.5:
         make_old(path)
     return path
 
 
-def _new_record(step: int, pool: list[Record], chance: random.Random) -> Record:
+def _new_record(step: int, pool: list[Record], rng: random.Random) -> Record:
     """Add a record with a new text to ``pool`` and return it."""
-    text = (
-        f"w{step} {chance.choice('abc')}x w{chance.randrange(9)} "
-        + "filling " * chance.randrange(90)
-    )
-    fresh = chance.choice([prompt_with_id, answer_with_id])(text, number=f"{chance.random()}")
+    text = f"w{step} {rng.choice('abc')}x w{rng.randrange(9)} " + "filling " * rng.randrange(90)
+    fresh = rng.choice([prompt_with_id, answer_with_id])(text, number=f"{rng.random()}")
     pool.append(fresh)
     return fresh
 
 
 def _change_file_randomly(
-    path: Path, home: ConfigHome, fresh: Record, pool: list[Record], chance: random.Random
+    path: Path, home: ConfigHome, fresh: Record, pool: list[Record], rng: random.Random
 ) -> None:
     """Make one random change to the file."""
-    what = chance.choice(
+    what = rng.choice(
         [
             "append",
             "append",
@@ -102,7 +99,7 @@ def _change_file_randomly(
     )
     raw = path.read_bytes() if path.exists() else b""
     if what == "rewrite":
-        path.write_bytes(session_bytes(chance.sample(pool, min(len(pool), chance.randrange(1, 6)))))
+        path.write_bytes(session_bytes(rng.sample(pool, min(len(pool), rng.randrange(1, 6)))))
     elif what == "replace" and raw:
         other = path.with_suffix(".tmp")
         other.write_bytes(session_bytes([fresh]) + raw)
@@ -110,16 +107,16 @@ def _change_file_randomly(
     elif what == "unlink" and raw:
         path.unlink()
     elif what == "cut" and raw:
-        path.write_bytes(raw[: chance.randrange(1, 4_000)])
+        path.write_bytes(raw[: rng.randrange(1, 4_000)])
     elif what == "tear" and raw:
         append_records(path, b"garbage", fresh)
         with path.open("ab") as stream:
-            stream.write(line(fresh)[: chance.randrange(1, 400)])
+            stream.write(line(fresh)[: rng.randrange(1, 400)])
     elif what == "rename" and raw:
         path.rename(path.with_name(f"{session_id(5)}.jsonl"))
     elif what == "vault" and raw and path.parent == home.project():
         archive_and_remove(make_old(path), home.environ)
     else:
-        copied = chance.choice(pool)
+        copied = rng.choice(pool)
         new = what == "copy" and copied is not fresh and str(copied["uuid"]).encode() not in raw
         append_records(path, fresh, *([copied] if new else []))

@@ -27,7 +27,7 @@ from tests.builders import (
     tool_use,
 )
 from tests.search.index.probe import (
-    LONG_AGO,
+    OLD_FILE_TIME,
     add_bytes,
     answer_with_id,
     append_records,
@@ -43,7 +43,7 @@ from tests.search.index.probe import (
 )
 
 OTHER_ID = session_id(2)
-FILE_NAME = f"{SESSION}.jsonl"
+SESSION_FILE_NAME = f"{SESSION}.jsonl"
 
 
 def test_only_the_last_part_of_an_extended_file_is_read_again(
@@ -65,7 +65,7 @@ def test_only_the_last_part_of_an_extended_file_is_read_again(
         holding = read_index(config_home)
         assert holding.outcome.read_file_count == 1
         assert size <= holding.outcome.read_byte_count < 2_000 + size < whole
-        assert holding.lines_with_word(f"gamma{number}") == [(FILE_NAME, number)]
+        assert holding.lines_with_word(f"gamma{number}") == [(SESSION_FILE_NAME, number)]
         assert read_index(config_home).outcome == (0, 0, 0, 0)
     fresh = build_new_index(config_home, tmp_path)
     assert (holding.found_words, len(holding.rows)) == (fresh.found_words, len(fresh.rows))
@@ -82,8 +82,8 @@ def test_an_unfinished_line_is_indexed_when_complete(config_home: ConfigHome) ->
     add_bytes(path, raw[40:])
     append_records(path, prompt_with_id("delta"))
     holding = read_index(config_home)
-    assert holding.lines_with_word("gamma") == [(FILE_NAME, 1)]
-    assert holding.lines_with_word("delta") == [(FILE_NAME, 2)]
+    assert holding.lines_with_word("gamma") == [(SESSION_FILE_NAME, 1)]
+    assert holding.lines_with_word("delta") == [(SESSION_FILE_NAME, 2)]
 
 
 def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome) -> None:
@@ -91,9 +91,9 @@ def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome)
 
     The next update does not read it again.
     """
-    path = write_session_file(config_home, prompt_with_id("alpha"), old=False)
+    path = write_session_file(config_home, prompt_with_id("alpha"), is_old=False)
     add_bytes(path, line(prompt_with_id("gamma")))
-    assert read_index(config_home).lines_with_word("gamma") == [(FILE_NAME, 1)]
+    assert read_index(config_home).lines_with_word("gamma") == [(SESSION_FILE_NAME, 1)]
     with opened_index(config_home.where) as index:
         assert find_changed_and_deleted_files(index.db, list_transcripts(config_home.where)) == (
             [],
@@ -182,8 +182,8 @@ def test_a_moved_file_is_found_at_its_new_path(config_home: ConfigHome) -> None:
     """A file that was moved to another project is found in that project, and not at its old path."""
     path = write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
-    path.rename(config_home.project("/home/user/elsewhere") / FILE_NAME)
-    assert read_index(config_home).lines_with_word("alpha") == [(FILE_NAME, 0)]
+    path.rename(config_home.project("/home/user/elsewhere") / SESSION_FILE_NAME)
+    assert read_index(config_home).lines_with_word("alpha") == [(SESSION_FILE_NAME, 0)]
     with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT folder FROM files").fetchall() == [
             ("-home-user-elsewhere",)
@@ -218,10 +218,10 @@ def test_records_appended_during_an_update_are_indexed_once(
             "resume_hooks.search.index.connect.list_all_transcripts", lambda _environ: listed
         )
         first = read_index(config_home)
-    assert first.lines_with_word("gamma") == [(FILE_NAME, 1)]
+    assert first.lines_with_word("gamma") == [(SESSION_FILE_NAME, 1)]
     append_records(path, prompt_with_id("delta"))
     holding = read_index(config_home)
-    assert holding.lines_with_word("delta") == [(FILE_NAME, 2)]
+    assert holding.lines_with_word("delta") == [(SESSION_FILE_NAME, 2)]
     assert len(holding.lines_with_word("gamma")) == 1
 
 
@@ -255,7 +255,7 @@ def test_a_large_file_is_read_in_parts(
     assert 0 < len(behind.found_words) < len(whole.found_words)
     rest = read_index(config_home)
     assert (rest.found_words, len(rest.rows)) == (whole.found_words, 200)
-    assert rest.outcome.read_byte_count < (config_home.project() / FILE_NAME).stat().st_size
+    assert rest.outcome.read_byte_count < (config_home.project() / SESSION_FILE_NAME).stat().st_size
 
 
 def test_a_turn_in_several_parts_has_one_number(
@@ -287,9 +287,9 @@ def test_the_newest_file_is_read_first(config_home: ConfigHome) -> None:
             config_home,
             prompt_with_id(f"word{number} " + "beta " * 200),
             name=session_id(number),
-            old=False,
+            is_old=False,
         )
-        os.utime(path, (LONG_AGO + number, LONG_AGO + number))
+        os.utime(path, (OLD_FILE_TIME + number, OLD_FILE_TIME + number))
     for left in (3, 2, 1):
         holding = read_index(config_home, max_seconds=0)
         assert {f"word{number}" for number in range(left + 1, 5)} <= holding.words()
@@ -337,7 +337,7 @@ def test_a_repeated_title_is_indexed_once(config_home: ConfigHome) -> None:
     append_records(path, title)
     assert read_index(config_home).lines_with_word("parser") == [
         (f"{OTHER_ID}.jsonl", 0),
-        (FILE_NAME, 0),
+        (SESSION_FILE_NAME, 0),
     ]
 
 
@@ -364,7 +364,7 @@ def test_an_index_of_mostly_deleted_records_is_rebuilt(
 
     The rebuilt index is small again.
     """
-    fill_home(config_home, files=20, records=10)
+    fill_home(config_home, session_count=20, records_per_session=10)
     read_index(config_home)
     before = folder_size_bytes(index_words_folder(config_home))
     monkeypatch.setattr(postings, "MAX_DELETED_RECORDS", 50)

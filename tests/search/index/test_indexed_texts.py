@@ -42,7 +42,7 @@ from tests.search.index.probe import (
     write_session_file,
 )
 
-FILE_NAME = f"{SESSION}.jsonl"
+SESSION_FILE_NAME = f"{SESSION}.jsonl"
 
 
 def read_rows(home: ConfigHome) -> list[tuple[int, str, str]]:
@@ -188,7 +188,7 @@ def test_our_own_output_is_not_indexed(
         user([result("c1", printed)], uuid=uuid_of_text(2)),
         name=session_id(2),
     )
-    assert read_index(config_home).lines_with_word("zymurgi") == [(FILE_NAME, 0)]
+    assert read_index(config_home).lines_with_word("zymurgi") == [(SESSION_FILE_NAME, 0)]
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
     assert [
         (row.file_name, row.role, row.turn_number)
         for row in read_index(config_home).rows
-        if row.file_name != FILE_NAME
+        if row.file_name != SESSION_FILE_NAME
     ] == [
         ("agent-a1.jsonl", "task", 1),
         ("agent-a1.jsonl", "reply", 1),
@@ -388,8 +388,10 @@ def test_links_and_undecodable_names_are_not_indexed(
     assert read_index(config_home).words() == {"alpha"}
 
 
-@pytest.mark.parametrize("rendered", [True, False])
-def test_a_lineage_block_in_parts_is_not_indexed(config_home: ConfigHome, rendered: bool) -> None:
+@pytest.mark.parametrize("has_rendered_field", [True, False])
+def test_a_lineage_block_in_parts_is_not_indexed(
+    config_home: ConfigHome, has_rendered_field: bool
+) -> None:
     """A lineage block that the client split over several records is not indexed.
 
     The parts may be in any order.
@@ -402,7 +404,7 @@ def test_a_lineage_block_in_parts_is_not_indexed(config_home: ConfigHome, render
     row = attachment("", uuid=uuid_of_text(1), parent=None)
     row["attachment"]["content"] = [second, first]
     row["rendered"][0]["content"] = f"<system-reminder>\n{second}\n{first}\n</system-reminder>"
-    if not rendered:
+    if not has_rendered_field:
         del row["rendered"]
     write_session_file(config_home, row)
     assert (

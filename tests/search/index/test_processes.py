@@ -39,7 +39,7 @@ from tests.search.index.probe import (
     write_session_file,
 )
 
-FILE_NAME = f"{SESSION}.jsonl"
+SESSION_FILE_NAME = f"{SESSION}.jsonl"
 BUILD_SCRIPT = """
 import os, sys
 from resume_hooks.paths import Where
@@ -90,10 +90,10 @@ def wait_for_processes_to_end(process_session_id: int, max_seconds: float = 10.0
 def test_the_next_build_completes_a_killed_one(config_home: ConfigHome, tmp_path: Path) -> None:
     """A build that was killed leaves no worker, and the next build completes the index."""
     count = fill_home(config_home)
-    chance = random.Random(7)
+    rng = random.Random(7)
     for _ in range(4):
         process = start_builder(config_home)
-        time.sleep(chance.uniform(0.1, 0.7))
+        time.sleep(rng.uniform(0.1, 0.7))
         process.kill()
         process.communicate()
         assert wait_for_processes_to_end(process.pid)
@@ -107,11 +107,11 @@ def test_the_next_build_completes_a_killed_one(config_home: ConfigHome, tmp_path
 def test_an_interrupted_build_ends_without_a_message(config_home: ConfigHome) -> None:
     """Ctrl+C ends a build with all its workers, without a message."""
     fill_home(config_home)
-    chance = random.Random(3)
+    rng = random.Random(3)
     interrupted = 0
     for _ in range(4):
         process = start_builder(config_home)
-        time.sleep(chance.uniform(0.25, 0.6))
+        time.sleep(rng.uniform(0.25, 0.6))
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=20)
         if process.returncode == 130:
@@ -191,7 +191,7 @@ def test_without_workers_the_parent_reads_all_files(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If no process can be forked, the parent reads all files."""
-    count = fill_home(config_home, files=4)
+    count = fill_home(config_home, session_count=4)
 
     def fail_to_fork() -> int:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
@@ -206,7 +206,7 @@ def test_two_processes_build_the_same_index_as_one(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two processes build the same index as a single process."""
-    fill_home(config_home, files=6)
+    fill_home(config_home, session_count=6)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.FULL_PART_BYTES", 30_000)
     with monkeypatch.context() as patch:
         patch.setattr(read_transcript, "_cpu_count", lambda: 1)
@@ -234,18 +234,18 @@ def test_a_reader_keeps_the_old_index_after_a_rebuild(config_home: ConfigHome) -
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     with opened_index(config_home.where) as old:
-        append_records(config_home.project() / FILE_NAME, prompt_with_id("beta"))
+        append_records(config_home.project() / SESSION_FILE_NAME, prompt_with_id("beta"))
         assert read_index(config_home, rebuild=True).words() == {"alpha", "beta"}
         assert {word for _, _, field, word in read_found_words(old) if field == WORDS_FIELD} == {
             "alpha"
         }
-        append_records(config_home.project() / FILE_NAME, prompt_with_id("gamma"))
+        append_records(config_home.project() / SESSION_FILE_NAME, prompt_with_id("gamma"))
         assert read_index(config_home).words() == {"alpha", "beta", "gamma"}
     assert read_index(config_home).words() == {"alpha", "beta", "gamma"}
     assert read_index(config_home).outcome.read_file_count == 0
 
 
-def test_a_rebuild_while_the_index_is_opened_gives_matching_words(
+def test_an_index_rebuilt_while_it_is_opened_is_consistent(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the index is rebuilt while it is being opened, its words and its table are from the same build."""
@@ -272,7 +272,7 @@ def test_a_busy_index_is_searched_in_its_current_state(
     """While another command writes the index, a search uses the stored content and says so."""
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
-    append_records(config_home.project() / FILE_NAME, prompt_with_id("beta"))
+    append_records(config_home.project() / SESSION_FILE_NAME, prompt_with_id("beta"))
     monkeypatch.setattr("resume_hooks.search.index.connect.MAX_LOCK_WAIT_SECONDS", 0.1)
 
     with (

@@ -1,7 +1,8 @@
 # ruff: noqa: RUF001
 """Tests of words in many scripts, and of very long words, lines and binary data.
 
-A word is found in any spelling. Long tokens and binary data are not indexed.
+A word is found in any letter case, with or without accents, and in scripts without spaces. Long
+tokens and binary data are not indexed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from resume_hooks.search.index.tokenize import (
 from tests.builders import SESSION, ConfigHome, line, session_id
 from tests.search.index.probe import add_bytes, prompt_with_id, read_index, write_session_file
 
-FILE_NAME = f"{SESSION}.jsonl"
+SESSION_FILE_NAME = f"{SESSION}.jsonl"
 
 
 def matches_any_row(home: ConfigHome, word: str) -> bool:
@@ -64,7 +65,7 @@ def matches_any_row(home: ConfigHome, word: str) -> bool:
         ("🚀launch🚀", "launch"),
     ],
 )
-def test_typed_words_find_written_words(config_home: ConfigHome, text: str, typed: str) -> None:
+def test_a_word_is_found_in_other_spellings(config_home: ConfigHome, text: str, typed: str) -> None:
     """A word is found in any letter case, with or without accents, and in scripts without spaces.
 
     Parts of identifiers such as ``core_loop`` are also found.
@@ -78,14 +79,14 @@ def test_typed_words_find_written_words(config_home: ConfigHome, text: str, type
 )
 def test_invalid_lines_are_counted_and_skipped(config_home: ConfigHome, raw: bytes) -> None:
     """Invalid lines are counted so that the next records have the right line, offset and length."""
-    path = config_home.project() / FILE_NAME
+    path = config_home.project() / SESSION_FILE_NAME
     path.write_bytes(
         raw + line(prompt_with_id("alpha")) + b"\r\n" + line(prompt_with_id("beta")) + b"\r\n"
     )
     holding = read_index(config_home)
     number = raw.count(b"\n")
-    assert holding.lines_with_word("alpha") == [(FILE_NAME, number)]
-    assert holding.lines_with_word("beta") == [(FILE_NAME, number + 1)]
+    assert holding.lines_with_word("alpha") == [(SESSION_FILE_NAME, number)]
+    assert holding.lines_with_word("beta") == [(SESSION_FILE_NAME, number + 1)]
     content = path.read_bytes()
     for row in holding.rows:
         place = row.posting
@@ -112,9 +113,9 @@ def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, name: s
     add_bytes(
         path, record.replace("%s", odd).encode() + b"\n" + line(prompt_with_id("delta")) + b"\n"
     )
-    assert read_index(config_home).lines_with_word("delta") == [(FILE_NAME, 1)]
+    assert read_index(config_home).lines_with_word("delta") == [(SESSION_FILE_NAME, 1)]
     add_bytes(path, line(prompt_with_id("zeta")) + b"\n")
-    assert read_index(config_home).lines_with_word("zeta") == [(FILE_NAME, 2)]
+    assert read_index(config_home).lines_with_word("zeta") == [(SESSION_FILE_NAME, 2)]
 
 
 @pytest.mark.parametrize(
@@ -173,8 +174,8 @@ def test_a_line_of_60_mb_is_indexed(config_home: ConfigHome, tmp_path: Path) -> 
     )
     write_session_file(config_home, prompt_with_id("gamma"), name=session_id(2))
     holding = read_index(config_home)
-    assert holding.lines_with_word("omega") == [(FILE_NAME, 0)]
-    assert holding.lines_with_word("beta") == [(FILE_NAME, 1)]
+    assert holding.lines_with_word("omega") == [(SESSION_FILE_NAME, 0)]
+    assert holding.lines_with_word("beta") == [(SESSION_FILE_NAME, 1)]
     assert holding.lines_with_word("gamma")
     add_bytes(path, line(prompt_with_id("delta")) + b"\n")
-    assert read_index(config_home).lines_with_word("delta") == [(FILE_NAME, 2)]
+    assert read_index(config_home).lines_with_word("delta") == [(SESSION_FILE_NAME, 2)]

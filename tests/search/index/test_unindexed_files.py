@@ -65,8 +65,8 @@ def files_with_word(word: str, paths: list[Path]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("escaped", [False, True])
-def test_the_raw_search_finds_every_indexed_form(config_home: ConfigHome, escaped: bool) -> None:
+@pytest.mark.parametrize("is_escaped", [False, True])
+def test_the_raw_search_finds_every_indexed_form(config_home: ConfigHome, is_escaped: bool) -> None:
     """A word that the index finds in a file is also found by the raw search of that file.
 
     The test covers inflections, identifiers, accents and escaped letters.
@@ -74,7 +74,7 @@ def test_the_raw_search_finds_every_indexed_form(config_home: ConfigHome, escape
     paths = []
     for number, text in enumerate(INDEXED_TEXTS, 1):
         path = write_session_file(config_home, prompt_with_id(text), name=session_id(number))
-        if escaped:
+        if is_escaped:
             lines = path.read_text().splitlines()
             path.write_text(
                 "".join(f"{json.dumps(json.loads(line), ensure_ascii=True)}\n" for line in lines)

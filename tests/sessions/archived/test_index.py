@@ -35,17 +35,22 @@ OLD_FILE_TIME = 1_700_000_000
 
 
 def write_session_with_subagent(
-    home: ConfigHome, number: str = SESSION, words: str = "zebra crossing"
+    home: ConfigHome, session_uuid: str = SESSION, prompt: str = "zebra crossing"
 ) -> Path:
     """Write a session and its sub-agent with different words, and return the session's path."""
     rows = [
-        *conversation(2, session_id=number),
-        user(words, uuid=f"u-{number}", parent="r4", session_id=number),
+        *conversation(2, session_id=session_uuid),
+        user(prompt, uuid=f"u-{session_uuid}", parent="r4", session_id=session_uuid),
     ]
-    path = Path(write_session(home.project(), number, rows, mtime=OLD_FILE_TIME))
+    path = Path(write_session(home.project(), session_uuid, rows, mtime=OLD_FILE_TIME))
     agent = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
     agent.parent.mkdir(parents=True)
-    said = {"type": "user", "sessionId": number, "uuid": "a", "message": {"content": "giraffe"}}
+    said = {
+        "type": "user",
+        "sessionId": session_uuid,
+        "uuid": "a",
+        "message": {"content": "giraffe"},
+    }
     agent.write_text(f"{json.dumps(said)}\n")
     os.utime(agent, (OLD_FILE_TIME, OLD_FILE_TIME))
     return path
@@ -58,9 +63,11 @@ def update_and_count_bytes(home: ConfigHome) -> int:
         return index.update_outcome.read_byte_count
 
 
-def find_hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple[str, str]]:
+def find_references_and_snippets(
+    home: ConfigHome, query: str, scope: Scope | None = None
+) -> list[tuple[str, str]]:
     """Return the references and snippets of the hits of a search."""
-    found = search_index(words.split(), scope or Scope(), home.where)
+    found = search_index(query.split(), scope or Scope(), home.where)
     return [(hit.reference, hit.snippet) for hit in found.hits]
 
 
@@ -72,18 +79,22 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     path = write_session_with_subagent(config_home)
     before = read_index(config_home).found_words
     told = (
-        find_hits(config_home, "zebra"),
-        find_hits(config_home, "giraffe"),
-        find_hits(config_home, "zebra", project_scope_of_folder(CWD, config_home.where)),
+        find_references_and_snippets(config_home, "zebra"),
+        find_references_and_snippets(config_home, "giraffe"),
+        find_references_and_snippets(
+            config_home, "zebra", project_scope_of_folder(CWD, config_home.where)
+        ),
     )
     assert all(told)
     archive_and_remove(path, config_home.environ)
     assert update_and_count_bytes(config_home) == 0
     assert read_index(config_home).found_words == before
     assert (
-        find_hits(config_home, "zebra"),
-        find_hits(config_home, "giraffe"),
-        find_hits(config_home, "zebra", project_scope_of_folder(CWD, config_home.where)),
+        find_references_and_snippets(config_home, "zebra"),
+        find_references_and_snippets(config_home, "giraffe"),
+        find_references_and_snippets(
+            config_home, "zebra", project_scope_of_folder(CWD, config_home.where)
+        ),
     ) == told
     kept = note_of(SESSION, config_home.where)
     assert kept is not None
@@ -93,7 +104,7 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     os.utime(path, (OLD_FILE_TIME, OLD_FILE_TIME))
     read_index(config_home)
     assert index_status(config_home.where)[3:] == (2, *index_status(config_home.where)[4:7], 0, 0)
-    assert find_hits(config_home, "zebra") == told[0]
+    assert find_references_and_snippets(config_home, "zebra") == told[0]
 
 
 def test_a_new_index_includes_archived_sessions(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -113,7 +124,9 @@ def test_a_new_index_includes_archived_sessions(config_home: ConfigHome, tmp_pat
         unpacked_folder(config_home.where)
     )
     assert update_and_count_bytes(config_home) == 0
-    assert [reference for reference, _ in find_hits(config_home, "word2")] == [f"{session_id(2)}:4"]
+    assert [reference for reference, _ in find_references_and_snippets(config_home, "word2")] == [
+        f"{session_id(2)}:4"
+    ]
 
 
 def test_packed_sessions_are_unpacked_one_at_a_time(
@@ -169,20 +182,20 @@ def test_an_up_to_date_index_reads_no_manifest(config_home: ConfigHome) -> None:
 def test_a_rewritten_archived_copy_is_read_again(config_home: ConfigHome) -> None:
     """When a word in an archived copy is replaced, the index finds only the new word."""
     kept = archive_and_remove(write_session_with_subagent(config_home), config_home.environ)
-    assert find_hits(config_home, "zebra")
+    assert find_references_and_snippets(config_home, "zebra")
     rewrite_archived(
         kept, lambda line: line.replace(b"zebra", b"a striped horse"), config_home.where
     )
-    assert find_hits(config_home, "zebra") == []
-    assert find_hits(config_home, "striped")
+    assert find_references_and_snippets(config_home, "zebra") == []
+    assert find_references_and_snippets(config_home, "striped")
 
 
 def test_a_session_that_was_deleted_from_the_vault_is_dropped(config_home: ConfigHome) -> None:
     """The index drops a session whose archived copy was deleted."""
     kept = archive_and_remove(write_session_with_subagent(config_home), config_home.environ)
-    assert find_hits(config_home, "zebra")
+    assert find_references_and_snippets(config_home, "zebra")
     shutil.rmtree(kept.folder)
-    assert find_hits(config_home, "zebra") == []
+    assert find_references_and_snippets(config_home, "zebra") == []
     assert read_index(config_home).found_words == set()
 
 

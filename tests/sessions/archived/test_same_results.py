@@ -31,7 +31,7 @@ SAMPLE_TRANSCRIPTS = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
     "entireio__git-sync/5ed1d306-9e1c-4b64-9e67-10914f1bd82a.jsonl",
 )
-FILE_TIME = 1_700_000_000
+OLD_FILE_TIME = 1_700_000_000
 VARIABLE_FIELDS = {"session_file", "file", "status", "kept", "form", "kept_at", "warnings"}
 """The fields that contain a path or a status and may therefore differ."""
 
@@ -43,7 +43,7 @@ def copy_from_corpus(home: ConfigHome, name: str) -> str:
     shutil.copyfile(source, path)
     if source.with_suffix("").is_dir():
         shutil.copytree(source.with_suffix(""), path.with_suffix(""))
-    os.utime(path, (FILE_TIME, FILE_TIME))
+    os.utime(path, (OLD_FILE_TIME, OLD_FILE_TIME))
     return str(path)
 
 
@@ -67,8 +67,8 @@ def without_variable_fields(value: Any) -> Any:
     return [without_variable_fields(each) for each in value] if isinstance(value, list) else value
 
 
-def answers_of_reading_verbs(home: ConfigHome, parent: str, child: str) -> list[Any]:
-    """Return the JSON of every reading verb for a session and its trimmed child."""
+def answers_of_read_only_verbs(home: ConfigHome, parent: str, child: str) -> list[Any]:
+    """Return the JSON answers of the read-only verbs about a session and its trimmed child."""
     short = parent[:8]
     verbs = [
         ("lineage", child), ("lineage", child, "--original"), ("lineage", parent, "--derived"), ("info", short),
@@ -129,13 +129,13 @@ def test_verbs_give_the_same_results_before_and_after_archiving(
     session = locate.session_file(path)
     decided = plan.plan_trim(plan.scan_session(session), config_home.where, options)
     child = write_child(decided, config_home.where)
-    os.utime(child.file, (FILE_TIME + 60, FILE_TIME + 60))
+    os.utime(child.file, (OLD_FILE_TIME + 60, OLD_FILE_TIME + 60))
     (config_home.config / "resume-hooks" / "links.jsonl").unlink()
-    before = answers_of_reading_verbs(config_home, session.session_id, child.session_id)
+    before = answers_of_read_only_verbs(config_home, session.session_id, child.session_id)
     made = lines_of_children(config_home, session.session_id, child.session_id)
     archive_and_remove(path, config_home.environ)
     assert locate.resolve_locator(session.session_id, "/", config_home.where).path != path
-    after = answers_of_reading_verbs(config_home, session.session_id, child.session_id)
+    after = answers_of_read_only_verbs(config_home, session.session_id, child.session_id)
     for one, other in zip(before, after, strict=True):
         assert one == other
     assert lines_of_children(config_home, session.session_id, child.session_id) == made

@@ -118,9 +118,9 @@ def test_archived_sessions_are_listed_by_page(
     )
 
 
-@pytest.mark.parametrize("way", ["fork", "trim", "handoff"])
+@pytest.mark.parametrize("verb", ["fork", "trim", "handoff"])
 def test_a_child_of_an_archived_session_needs_no_restore(
-    config_home: ConfigHome, cli: Cli, way: str
+    config_home: ConfigHome, cli: Cli, verb: str
 ) -> None:
     """``fork``, ``trim`` and ``handoff`` of an archived session do not restore the session.
 
@@ -132,10 +132,10 @@ def test_a_child_of_an_archived_session_needs_no_restore(
     path = write_session(config_home.project(str(home)), SESSION, rows, mtime=1e9)
     archive_and_remove(path, config_home.environ)
     done = cli(
-        "fork" if way == "fork" else way,
+        verb,
         SESSION,
         "--json",
-        *(["--min-savings", "0"] if way == "trim" else []),
+        *(["--min-savings", "0"] if verb == "trim" else []),
     )
     receipt: dict[str, Any] = json.loads(done.stdout)["data"]
     assert done.returncode == 0, done.stdout
@@ -167,12 +167,12 @@ def test_the_lineage_card_marks_archived_sessions(config_home: ConfigHome) -> No
 
 
 @pytest.mark.parametrize(("verb", "words"), [("resume", ("--way", "go on")), ("continue", ())])
-def test_resume_restores_an_archived_session_on_a_terminal(
+def test_resume_restores_an_archived_session_in_a_terminal(
     terminal_home: TerminalHome, verb: str, words: tuple[str, ...]
 ) -> None:
-    """On a terminal, ``resume`` asks before it restores an archived session.
+    """In a terminal, ``resume`` and ``continue`` ask before they restore an archived session.
 
-    After the answer yes, the client starts with the session. After no, the session is not restored.
+    If the user agrees, the client starts with the session. Otherwise, the session is not restored.
     """
     path = terminal_home.home.project(str(terminal_home.project)) / f"{session_id(2)}.jsonl"
     os.utime(path, (1e9, 1e9))
