@@ -78,7 +78,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # The tests were started 
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _REMOVED_VARIABLE_PREFIXES = ("CLAUDE_", "CLAUDECODE", "CODEX_", "RESUME_HOOKS_")
-_KEPT_VARIABLES = ("RESUME_HOOKS_CORPUS", "RESUME_HOOKS_CODEX", "RESUME_HOOKS_CLIENTS")
+_KEPT_VARIABLE_NAMES = ("RESUME_HOOKS_CORPUS", "RESUME_HOOKS_CODEX", "RESUME_HOOKS_CLIENTS")
 _FILE_EVENTS = frozenset(
     {
         "open",
@@ -324,7 +324,7 @@ def no_real_home() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if name.startswith(_REMOVED_VARIABLE_PREFIXES) and name not in _KEPT_VARIABLES:
+            if name.startswith(_REMOVED_VARIABLE_PREFIXES) and name not in _KEPT_VARIABLE_NAMES:
                 patch.delenv(name)
         patch.setenv("HOME", INACCESSIBLE_HOME)
         patch.setenv(

@@ -67,8 +67,8 @@ def exit_code_of_fork(work: Callable[[], object], *, killed_before: int = 0) -> 
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
-    left, code = count, 1
+def _run_and_exit(work: Callable[[], object], fatal_change_number: int) -> NoReturn:
+    left, code = fatal_change_number, 1
 
     def count_down() -> None:
         nonlocal left
@@ -90,7 +90,7 @@ def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
         return count_and_call
 
     try:
-        if count:
+        if fatal_change_number:
             sys.addaudithook(count_event)
             for name in WRITE_FUNCTIONS:
                 setattr(os, name, add_counter(getattr(os, name)))

@@ -20,15 +20,15 @@ Value = TypeVar("Value")
 REPO = Path(__file__).resolve().parent.parent
 
 
-def require_for_test(what: str, present: object, how: str) -> None:
-    """Skip the test if its requirement ``what`` is not ``present``.
+def require_for_test(requirement: str, is_present: object, advice: str) -> None:
+    """Skip the test if ``requirement`` is not present.
 
-    The message names ``what`` and explains with ``how`` to get it. With REQUIRE_ALL=1, which CI
-    sets, the test fails instead.
+    The message names the requirement and contains the advice on how to get it. With REQUIRE_ALL=1,
+    which CI sets, the test fails instead.
     """
-    if present:
+    if is_present:
         return
-    message = f"{what} is missing: {how}"
+    message = f"{requirement} is missing: {advice}"
     if os.environ.get("REQUIRE_ALL") == "1":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)

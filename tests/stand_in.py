@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_PROGRAM = """\
+_STAND_IN_PROGRAM_FORMAT = """\
 #!{python} -I
 import json, os, signal, subprocess, sys, time
 text = sys.stdin.read()
@@ -62,7 +62,7 @@ def write_stand_in(root: Path, body: str) -> StandIn:
         folder.mkdir(parents=True, exist_ok=True)
     script = made.folder / "claude"
     script.write_text(
-        _PROGRAM.format(
+        _STAND_IN_PROGRAM_FORMAT.format(
             python=sys.executable, folder=str(made.folder), calls=str(made.calls_folder), body=body
         ),
         encoding="utf-8",

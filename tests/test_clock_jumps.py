@@ -35,7 +35,7 @@ SECONDS_BY_JUMP = {
     "a day ahead": 86_401,
     "a decade ahead": 10 * YEAR_SECONDS,
 }
-NEW_SESSION = session_id(2)
+NEXT_SESSION_ID = session_id(2)
 
 
 class ShiftedClock:
@@ -90,12 +90,20 @@ def test_sessions_before_and_after_a_clock_jump_are_not_linked(
     answer_of_hook(session.main, session_in_client, hook_event_name="SessionEnd", reason="clear")
     shifted_clock.ahead = jump
     answer_of_hook(
-        session.main, session_in_client, NEW_SESSION, hook_event_name="SessionStart", source="clear"
+        session.main,
+        session_in_client,
+        NEXT_SESSION_ID,
+        hook_event_name="SessionStart",
+        source="clear",
     )
     linked = [(link.parent_id, link.child_id) for link in read_links(config_home.where)]
     assert (
         linked
-        == ([(SESSION, NEW_SESSION)] if abs(jump) <= session.MAX_END_TO_START_SECONDS - 5 else [])
+        == (
+            [(SESSION, NEXT_SESSION_ID)]
+            if abs(jump) <= session.MAX_END_TO_START_SECONDS - 5
+            else []
+        )
         or abs(jump) == 60
     )
     assert not hook_state.list_note_names("clear-")
@@ -140,7 +148,7 @@ def test_a_handoff_survives_a_clock_jump(
     started = answer_of_hook(
         session.main,
         session_in_client,
-        NEW_SESSION,
+        NEXT_SESSION_ID,
         hook_event_name="SessionStart",
         source="startup",
     )

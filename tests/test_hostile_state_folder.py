@@ -123,10 +123,10 @@ STATE_WRITER_FUNCTIONS: dict[str, Callable[[ConfigHome], None]] = {
 }
 
 
-@pytest.mark.parametrize("act", STATE_WRITER_FUNCTIONS)
+@pytest.mark.parametrize("writer_name", STATE_WRITER_FUNCTIONS)
 @pytest.mark.parametrize("name", ["", "pending", "trash", "backups", "log"])
 def test_a_linked_state_folder_is_not_followed(
-    config_home: ConfigHome, name: str, act: str
+    config_home: ConfigHome, name: str, writer_name: str
 ) -> None:
     """If the state folder or a folder inside it is a link, no file is written to the link's target.
 
@@ -141,17 +141,17 @@ def test_a_linked_state_folder_is_not_followed(
     else:
         state.symlink_to(there)
     try:
-        STATE_WRITER_FUNCTIONS[act](config_home)
+        STATE_WRITER_FUNCTIONS[writer_name](config_home)
     except (ResumeHooksError, OSError) as error:
         assert_expected_error(error)
     assert folder_snapshot(there) == before
     assert sorted(path.name for path in there.iterdir()) == sorted(before), "nothing was added"
 
 
-@pytest.mark.parametrize("act", STATE_WRITER_FUNCTIONS)
+@pytest.mark.parametrize("writer_name", STATE_WRITER_FUNCTIONS)
 @pytest.mark.parametrize("kind", ["link", "dangling link", "second name", "pipe", "folder"])
 def test_a_link_or_pipe_in_place_of_a_state_file_is_not_used(
-    config_home: ConfigHome, kind: str, act: str
+    config_home: ConfigHome, kind: str, writer_name: str
 ) -> None:
     """If a state file is replaced with a link, a pipe or a folder, no function hangs.
 
@@ -180,7 +180,7 @@ def test_a_link_or_pipe_in_place_of_a_state_file_is_not_used(
     for place in places:
         _create_hostile_entry(kind, place, there / place.name)
     try:
-        STATE_WRITER_FUNCTIONS[act](config_home)
+        STATE_WRITER_FUNCTIONS[writer_name](config_home)
     except (ResumeHooksError, OSError) as error:
         assert_expected_error(error)
     assert folder_snapshot(there) == before

@@ -234,7 +234,7 @@ def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHom
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
-def test_a_repeated_search_loads_no_click(config_home: ConfigHome, form: list[str]) -> None:
+def test_a_repeated_search_imports_few_libraries(config_home: ConfigHome, form: list[str]) -> None:
     """A search imports no click, pydantic or multiprocessing.
 
     If the search is repeated and the index has not changed, the search imports no orjson either.

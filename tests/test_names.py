@@ -30,7 +30,7 @@ BARE_NOUNS = frozenset(["answer", "card", "check", "gap", "text"])
 They are part of so many other names that nobody could search for them.
 """
 
-VAGUE_FIELDS = frozenset(["given", "mine", "pays", "unread", "voice"])
+VAGUE_FIELD_NAMES = frozenset(["given", "mine", "pays", "unread", "voice"])
 """Words that are not allowed as a field's name. Option fields keep the names that users type."""
 
 AWKWARD_PHRASES = re.compile(
@@ -120,7 +120,7 @@ def find_field_names(tree: ast.AST) -> Iterator[str]:
 @pytest.mark.parametrize(
     "path", [*MODULE_PATHS, *PROGRAM_PATHS], ids=lambda path: str(path.relative_to(REPO))
 )
-def test_a_name_includes_its_object(path: Path) -> None:
+def test_names_are_not_bare_participles_or_nouns(path: Path) -> None:
     """No function, constant or module is named with only a participle, and no function with only a noun."""
     assert path.stem.strip("_") not in PARTICIPLES
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -131,11 +131,11 @@ def test_a_name_includes_its_object(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULE_PATHS, ids=lambda path: str(path.relative_to(REPO)))
 def test_a_field_names_its_content(path: Path) -> None:
-    """No field has one of the names in ``VAGUE_FIELDS``."""
+    """No field has one of the names in ``VAGUE_FIELD_NAMES``."""
     if DOCUMENTED_MODULE_PATTERN.search(str(path.relative_to(REPO))):
         return
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert [name for name in find_field_names(tree) if name in VAGUE_FIELDS] == []
+    assert [name for name in find_field_names(tree) if name in VAGUE_FIELD_NAMES] == []
 
 
 @pytest.mark.parametrize("path", CLIENT_MODULES, ids=lambda path: path.name)

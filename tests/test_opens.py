@@ -35,7 +35,7 @@ finally:
     print(opened, file=sys.stderr)
 """
 
-TESTED_COMMANDS = (
+CHILD_COMMANDS = (
     ">handoff fix the tests",
     ">resume",
     ">trim",
@@ -99,7 +99,7 @@ def open_counter(config_home: ConfigHome) -> OpenCounter:
     return OpenCounter(config_home)
 
 
-@pytest.mark.parametrize("verb", TESTED_COMMANDS)
+@pytest.mark.parametrize("verb", CHILD_COMMANDS)
 def test_a_verb_opens_its_session_at_most_three_times(open_counter: OpenCounter, verb: str) -> None:
     """A verb or trigger opens its session's file at most three times."""
     session_id = SESSION

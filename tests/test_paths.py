@@ -23,7 +23,7 @@ from resume_hooks.paths import (
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
 LONG_PATH = "/srv/" + "a_long/path.of-many/parts/" * 12
-BASIC_PLANE_TEXTS = st.text(
+TEXTS_OF_BASIC_PLANE = st.text(
     st.characters(max_codepoint=0xFFFF, exclude_characters="\0", exclude_categories=["Cs"]),
     max_size=300,
 )
@@ -37,7 +37,7 @@ def sdk_key(folder: str) -> str:
     return project_key_for_directory(folder)
 
 
-@given(BASIC_PLANE_TEXTS)
+@given(TEXTS_OF_BASIC_PLANE)
 def test_a_project_key_equals_the_sdks_key(name: str) -> None:
     """The engine computes the same key for a project's folder as the SDK.
 

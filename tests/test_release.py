@@ -18,7 +18,7 @@ from tests.e2e.installed import clone_repository
 from tools import release
 
 MAX_FILES, MAX_BYTES = 600, 6_000_000
-PINNED_PACKAGE = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\]+)", re.MULTILINE)
+PINNED_PACKAGE_PATTERN = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\]+)", re.MULTILINE)
 """A pattern for a package and its version in a lock file."""
 
 
@@ -72,7 +72,7 @@ def test_each_package_of_a_lock_is_in_the_component_list(
     )
     text = (release_folder / "plugin" / f"{lock}.lock").read_text(encoding="utf-8")
     assert {(each["name"], each["version"]) for each in document["components"]} == set(
-        PINNED_PACKAGE.findall(text)
+        PINNED_PACKAGE_PATTERN.findall(text)
     )
     listed = {digest["content"] for each in document["components"] for digest in hashes_of(each)}
     assert listed == set(re.findall(r"--hash=sha256:(\w+)", text))

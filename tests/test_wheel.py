@@ -95,16 +95,16 @@ def test_the_plugin_installs_from_the_package(
     env = home.env(api.client_env())
     env["PATH"] = f"{tool / 'bin'}:{home.root / 'bin'}:{env['PATH']}"
 
-    def run_in_home(*words: str) -> str:
+    def run_command_in_home(*command: str) -> str:
         done = subprocess.run(
-            words, cwd=home.cwd, env=env, capture_output=True, text=True, check=False
+            command, cwd=home.cwd, env=env, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "Installed." in run_in_home("resume-hooks", "install")
+    assert "Installed." in run_command_in_home("resume-hooks", "install")
     assert sum(path.lstat().st_size for path in data.rglob("*")) < 1_000_000
-    assert f"the packages of {tool}" in run_in_home("resume-hooks", "doctor")
+    assert f"the packages of {tool}" in run_command_in_home("resume-hooks", "doctor")
     run_print(client, home, api, "hello", extra_args=["--session-id", PARENT_ID])
     run_print(client, home, api, ">handoff fix the tests", resume=PARENT_ID)
     assert len(children_of_session(home, home.project_folder / f"{PARENT_ID}.jsonl")) == 1

@@ -17,15 +17,15 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-MISSING_MODULES = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
-MISSING_FUNCTIONS = (
+POSIX_MODULES = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
+POSIX_NAMES_IN_OS = (
     "chown", "copy_file_range", "fchdir", "fchmod", "fchown", "fork", "forkpty", "getegid", "geteuid", "getgid",
     "getgroups", "getpgid", "getpgrp", "getsid", "getuid", "killpg", "lchown", "mkfifo", "mknod", "nice",
     "posix_fadvise", "pread", "preadv", "pwrite", "register_at_fork", "sched_getaffinity", "sendfile", "setpgid",
     "setsid", "statvfs", "sync", "tcgetpgrp", "ttyname", "wait3", "wait4",
     "O_CLOEXEC", "O_DIRECTORY", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK", "O_SYNC", "WNOHANG",
 )  # fmt: skip
-MISSING_SIGNALS = (
+POSIX_NAMES_IN_SIGNAL = (
     "SIGALRM", "SIGCHLD", "SIGCONT", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGPROF", "SIGQUIT", "SIGTSTP", "SIGURG",
     "SIGUSR1", "SIGUSR2", "SIGWINCH", "ITIMER_PROF", "ITIMER_REAL", "alarm", "pthread_kill", "pthread_sigmask",
     "setitimer", "sigwait",
@@ -45,9 +45,9 @@ def hide_posix() -> None:
     """
     windows: Any = _windows_lock_module()
     sys.modules["msvcrt"] = windows
-    for name in MISSING_MODULES:
+    for name in POSIX_MODULES:
         sys.modules[name] = None  # type: ignore[assignment]
-    for owner, names in ((os, MISSING_FUNCTIONS), (signal, MISSING_SIGNALS)):
+    for owner, names in ((os, POSIX_NAMES_IN_OS), (signal, POSIX_NAMES_IN_SIGNAL)):
         for name in names:
             if hasattr(owner, name):
                 delattr(owner, name)

@@ -93,7 +93,7 @@ def open_session_path(tui: Terminal) -> Path:
     return tui.home.project_folder / f"{json.loads(entry.read_text())['sessionId']}.jsonl"
 
 
-def reply_after_removal(*paths: Path) -> Callable[[Request], None]:
+def model_that_waits_for_removal(*paths: Path) -> Callable[[Request], None]:
     """Return a script that waits until the client has removed ``paths``, and then replies.
 
     The client's cleanup runs about five seconds after the client's start.

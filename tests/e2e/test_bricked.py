@@ -71,12 +71,12 @@ def error_of_invalid_request(request: Request) -> str:
 
 
 def open_refused_session(
-    tui: Tui, plugin: Path, content: bytes, message: str, env: dict[str, str] | None = None
+    tui: Tui, plugin: Path, content: bytes, error_message: str, env: dict[str, str] | None = None
 ) -> Path:
-    """Open a damaged session and send a prompt, which the API refuses with the error ``message``."""
+    """Open a damaged session and send a prompt, which the API refuses with the error ``error_message``."""
     parent = tui.home.install_session(content, PARENT_ID, set_cwd=True)
-    status = 529 if message == OVERLOADED_ERROR else 400
-    tui.api.script = lambda _: Refusal(status, message)
+    status = 529 if error_message == OVERLOADED_ERROR else 400
+    tui.api.script = lambda _: Refusal(status, error_message)
     tui.start(
         ASK_FIRST_OPTIONS,
         resume=PARENT_ID,

@@ -40,8 +40,8 @@ from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import (
     ENGINE_ENV,
     data_of_verb,
+    model_that_waits_for_removal,
     remove_module,
-    reply_after_removal,
     text_of_request,
 )
 from tests.needs import one_in
@@ -96,11 +96,11 @@ def write_sidecars(home: ClientHome, session: Path) -> list[Path]:
     return files
 
 
-def set_file_age(seconds: float, *paths: Path) -> None:
-    """Set the age of the files to ``seconds``. A backup's folder gets the same age as the backup."""
+def set_file_age(age_in_seconds: float, *paths: Path) -> None:
+    """Set the age of the files to ``age_in_seconds``. A backup's folder gets the same age as the backup."""
     for path in paths:
         for each in [path, *([path.parent] if "file-history" in path.parts else [])]:
-            os.utime(each, (time.time() - seconds,) * 2)
+            os.utime(each, (time.time() - age_in_seconds,) * 2)
 
 
 def test_archived_ancestors_stay_usable_after_the_cleanup(
@@ -141,7 +141,7 @@ def test_archived_ancestors_stay_usable_after_the_cleanup(
     was = {path: path.read_bytes() for path in (root, handoff, *files)}
 
     gone = (root, handoff, old, other, output, backup, *files)
-    api.script = reply_after_removal(*gone)
+    api.script = model_that_waits_for_removal(*gone)
     done = run_print(
         client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE_ENV, timeout=90
     )

@@ -105,8 +105,7 @@ CLEARED_RESULT_BEGINNINGS = (
     "<persisted-output>Tool result saved to",
     "[Old tool result content cleared]",
 )
-"""Texts that an old client sends in place of results if the context is too large for this client.
-"""
+"""Texts that an old client sends in place of results if the whole context is too large for it."""
 
 RequestRows = list[tuple[str, str, str]]
 
@@ -240,12 +239,12 @@ def remove_lineage_row(rows: RequestRows) -> RequestRows:
     ]
 
 
-def differing_rows(found: RequestRows, wanted: RequestRows) -> list[Any]:
+def differing_rows(older_rows: RequestRows, newest_rows: RequestRows) -> list[Any]:
     """Return the pairs of rows that differ between the requests of an older client and the newest one.
 
     If the older client cleared a result, this is not a difference.
     """
-    pairs = list(zip_longest(remove_lineage_row(found), wanted))
+    pairs = list(zip_longest(remove_lineage_row(older_rows), newest_rows))
     return [
         (one, other) for one, other in pairs if one != other and not is_cleared_result(one, other)
     ]

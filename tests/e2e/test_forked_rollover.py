@@ -72,14 +72,14 @@ def model_that_replies(*replies: Reply) -> Callable[[Request], Reply | None]:
     return reply
 
 
-def added_prompt(last: Request, again: Request) -> Any:
-    """Return the prompt that the request ``again`` adds to the request ``last``.
+def added_prompt(earlier: Request, extended: Request) -> Any:
+    """Return the prompt that the request ``extended`` adds to the request ``earlier``.
 
-    Check that ``again`` repeats ``last``, that the answer to ``last`` follows and has a cache mark,
+    Check that ``extended`` repeats ``earlier``, that the answer to ``earlier`` follows and has a cache mark,
     and that the prompt follows the answer.
     """
-    assert {name for name in again if again[name] != last.get(name)} == {"messages"}
-    sent, kept = again["messages"], last["messages"]
+    assert {name for name in extended if extended[name] != earlier.get(name)} == {"messages"}
+    sent, kept = extended["messages"], earlier["messages"]
     assert remove_cache_marks(sent[: len(kept)]) == remove_cache_marks(kept)
     answer, asked = sent[len(kept) :]
     assert answer["role"] == "assistant"
@@ -191,7 +191,7 @@ def run_turn(tui: Tui, usage: Usage = WARM_CACHE_USAGE) -> None:
     ids=["refused, then a tool-call", "empty", "prose"],
 )
 def test_a_rollover_without_an_answer_asks_the_headless_model(
-    tui: Tui, plugin: Path, tmp_path: Path, replies_by_reason: dict[str, list[Reply]]
+    tui: Tui, plugin: Path, tmp_path: Path, replies_by_shown_reason: dict[str, list[Reply]]
 ) -> None:
     """If the session's model returns no summary, a headless run writes the summary for the child.
 
@@ -199,7 +199,7 @@ def test_a_rollover_without_an_answer_asks_the_headless_model(
     has no last request that could be extended, so the headless run writes the summary immediately.
     """
     session = start_session_with_warm_cache(tui, plugin, tmp_path)
-    for shown, replies in replies_by_reason.items():
+    for shown, replies in replies_by_shown_reason.items():
         tui.api.script = model_that_replies(*replies)
         tui.submit("/rollover")
         tui.wait_for(shown)

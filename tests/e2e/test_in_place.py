@@ -111,17 +111,17 @@ def assert_request_is_valid(request: Request) -> None:
     ):
         assert (before["role"], after["role"]) != ("assistant", "assistant")
         calls, results = (
-            block_ids(before, "tool_use", "id"),
-            block_ids(after, "tool_result", "tool_use_id"),
+            ids_of_blocks(before, "tool_use", "id"),
+            ids_of_blocks(after, "tool_result", "tool_use_id"),
         )
         assert calls == results
         assert len(calls) == len(set(calls))
 
 
-def block_ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
+def ids_of_blocks(message: dict[str, Any], block_type: str, id_key: str) -> list[str]:
     """Return the sorted ids of the calls or of the results in a message."""
     content = message["content"] if isinstance(message["content"], list) else []
-    return sorted(block[key] for block in content if block["type"] == kind)
+    return sorted(block[id_key] for block in content if block["type"] == block_type)
 
 
 def assert_every_client_resends_the_contents(

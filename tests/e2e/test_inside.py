@@ -206,8 +206,8 @@ def test_trim_untrim_and_reading_commands_answer_directly(
 ) -> None:
     """``/lineage``, ``/trim`` and ``/untrim`` answer immediately and send nothing to the model.
 
-    If the user answers ``/trim`` with Esc or "not now", nothing changes. The first answer opens a
-    trimmed copy, and ``/untrim`` opens a copy with the complete contents.
+    If the user answers ``/trim`` with Esc or "not now", nothing changes. The first choice in the
+    list opens a trimmed copy, and ``/untrim`` opens a copy with the complete contents.
     """
     open_real_session(modern_tui, plugin)
     for typed, shown in {

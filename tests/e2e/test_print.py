@@ -13,7 +13,7 @@ from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import ENGINE_ENV, LINEAGE_MARKER, children_of_session, text_of_request
 
 PARENT_ID = "11111111-aaaa-4bbb-8ccc-000000000001"
-WORDS_OF_PARENT = "PARENT-ONLY-WORDS"
+WORDS_ONLY_IN_PARENT = "PARENT-ONLY-WORDS"
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
         every_client,
         home,
         api,
-        f"remember {WORDS_OF_PARENT}",
+        f"remember {WORDS_ONLY_IN_PARENT}",
         extra_args=["--session-id", PARENT_ID],
     )
     assert done.returncode == 0, done.stderr
@@ -112,7 +112,7 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
     assert "No response requested" not in said
     # The first prompt is also the parent's title. Its words are therefore in the lineage, on the
     # card and in the digest.
-    assert said.count(WORDS_OF_PARENT) == said.count(f"remember {WORDS_OF_PARENT}") <= 5
+    assert said.count(WORDS_ONLY_IN_PARENT) == said.count(f"remember {WORDS_ONLY_IN_PARENT}") <= 5
     assert said.count("Mock reply 1") == 1, (
         "the digest quotes the last words, and the conversation is not there"
     )

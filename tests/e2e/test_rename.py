@@ -17,7 +17,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import assistant, session_bytes, session_id, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import reply_after_removal
+from tests.e2e.plugin import model_that_waits_for_removal
 
 FIRST_ID, SECOND_ID = session_id(1), session_id(2)
 DAY_AGO = time.time() - 24 * 60 * 60
@@ -217,7 +217,7 @@ def test_a_restored_old_session_survives_the_client_s_cleanup(
     restore.restore_session(
         restore.plan_restore(trash_entry(FIRST_ID, home), home.where), home.where
     )
-    api.script = reply_after_removal(Path(expired.path))
+    api.script = model_that_waits_for_removal(Path(expired.path))
     run_print(client, home, api, "hello")
     assert os.path.exists(session.path)
     assert not os.path.exists(expired.path)

@@ -66,8 +66,9 @@ def test_titles_agree_with_the_clients_picker(
 ) -> None:
     """The plugin and the client's picker show the same title for a session.
 
-    Both prefer the custom title, then the generated title, then the summary. If there is none, the
-    client shows the last prompt, but the plugin shows the first prompt, which never changes.
+    Both prefer the custom title, then the generated title, then the summary. If a session has none
+    of these, the client shows the last prompt, but the plugin shows the first prompt, which never
+    changes.
     """
     ours = title_of_installed_session(home, 1, *records)
     with Tui(every_client, home, api) as terminal:

@@ -42,7 +42,7 @@ def make_opening_lines(label: str) -> list[str]:
 
 
 HOOK_LOG_NAME = "parts-that-ran"
-"""Name of a log file in the home. Each hook that sends a part of a text appends its number to it.
+"""Name of a log file in the home. Each hook that sends a part of a text appends the part's number.
 """
 
 OPENING_LINES, COMPACTION_LINES = make_opening_lines("carried"), make_opening_lines("given")

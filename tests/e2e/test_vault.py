@@ -73,15 +73,15 @@ SAMPLE_SESSIONS = (
 
 
 def messages_of_resumed_child(
-    client: ClientVersion, home: ClientHome, api: MockApi, made: Receipt
+    client: ClientVersion, home: ClientHome, api: MockApi, child: Receipt
 ) -> str:
     """Resume a child, and return the request's messages with ``<child>`` instead of the child's id."""
     api.clear_requests()
-    done = run_print(client, home, api, NEW_PROMPT, resume=made.session_id)
+    done = run_print(client, home, api, NEW_PROMPT, resume=child.session_id)
     assert done.returncode == 0, done.stderr
     request: dict[str, Any] = api.main_requests()[0]
     assert rows_of_request(request)
-    return json.dumps(request["messages"]).replace(made.session_id, "<child>")
+    return json.dumps(request["messages"]).replace(child.session_id, "<child>")
 
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE_SESSIONS))

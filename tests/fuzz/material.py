@@ -198,8 +198,8 @@ def draw_transcript(draws: Draws, max_lines: int = 14) -> bytes:
     return whole[:-1] if draws.flip_coin(4) else whole
 
 
-def write_file(folder: Path, session: str, content: bytes) -> str:
+def write_session_file(folder: Path, session_id: str, content: bytes) -> str:
     """Write a session's file and return its path."""
-    path = folder / f"{session}.jsonl"
+    path = folder / f"{session_id}.jsonl"
     path.write_bytes(content)
     return str(path)

@@ -20,7 +20,11 @@ MAX_CASE_BYTES = 2_000
 
 
 class TargetResult(NamedTuple):
-    """The result of a target. ``failures`` contains each failure once: its place in code and its bytes."""
+    """The result of a target.
+
+    ``failures`` contains the first failing case of each error: its bytes, with the place in the
+    code as the key.
+    """
 
     target_name: str
     case_count: int
@@ -30,7 +34,7 @@ class TargetResult(NamedTuple):
 
 
 def make_home(folder: Path) -> ConfigHome:
-    """Create a config home in ``folder``, and set the environment variables to it."""
+    """Create a config home in ``folder``, and make it the home of this process."""
     home = ConfigHome.at(folder)
     os.environ.update(home.environ)
     return home

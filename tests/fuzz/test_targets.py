@@ -24,7 +24,7 @@ CASE_COUNT = 10_000 if os.environ.get("RUN_ALL") == "1" else 2_000
 
 def count_target_cases(target: Target) -> int:
     """Return the number of cases that a target runs."""
-    return -(-target.cases * CASE_COUNT // 10_000)
+    return -(-target.case_count * CASE_COUNT // 10_000)
 
 
 def test_the_cases_of_the_targets_add_up_to_the_documented_number() -> None:

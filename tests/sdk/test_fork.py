@@ -49,7 +49,7 @@ UNPAIRED_MESSAGES_REASON = (
     "the SDK leaves a call without a result and an answer at the start, which the client repairs"
 )
 
-FORK_BELOW_5_MIB_REASON = (
+SMALLER_FORK_REASON = (
     "the SDK's fork is smaller than 5 MiB, so the client reads records that it skips in the parent"
 )
 FOLLOWED_PROGRESS_REASON = "the SDK follows progress records at any position in the file"
@@ -59,9 +59,9 @@ AGENT_FILE_COPIED_REASON = (
 )
 
 REASONS_BY_CASE = {
-    "over 5 MiB what a compaction dropped stays dropped": FORK_BELOW_5_MIB_REASON,
-    "over 5 MiB a near parent is bridged by what is left": FORK_BELOW_5_MIB_REASON,
-    "over 5 MiB a shared message id pulls nothing in": FORK_BELOW_5_MIB_REASON,
+    "over 5 MiB what a compaction dropped stays dropped": SMALLER_FORK_REASON,
+    "over 5 MiB a near parent is bridged by what is left": SMALLER_FORK_REASON,
+    "over 5 MiB a shared message id pulls nothing in": SMALLER_FORK_REASON,
     "over 5 MiB a kept segment is still spliced in": OLD_IDS_OF_KEPT_MESSAGES_REASON,
     "a progress record after its child is unknown to it": FOLLOWED_PROGRESS_REASON,
     "a queued prompt goes by the id that it was sent under": UNKNOWN_QUEUED_ID_REASON,
@@ -143,17 +143,19 @@ def reason_for_difference(
     if sorted(our_uuids) == sorted(sdk_uuids):
         return SCATTERED_CALLS_REASON
     blank = {
-        n.uuid for n in transcript.nodes if n.is_message and is_blank(transcript, n.line_number)
+        n.uuid
+        for n in transcript.nodes
+        if n.is_message and is_blank_without_invalid_blocks(transcript, n.line_number)
     }
     if set(sdk_uuids) - set(our_uuids) <= blank and not set(our_uuids) - set(sdk_uuids):
         return SKIPPED_RECORDS_COPIED_REASON
     return UNPAIRED_MESSAGES_REASON if row.dropped_call_ids or row.open_call_ids else ""
 
 
-def is_blank(transcript: Transcript, number: int) -> bool:
+def is_blank_without_invalid_blocks(transcript: Transcript, line_number: int) -> bool:
     """Check whether a message would be empty without its invalid blocks."""
     record = transcript.read_record(
-        next(node for node in transcript.nodes if node.line_number == number)
+        next(node for node in transcript.nodes if node.line_number == line_number)
     )
     return needs_mending(record) and mend_record(record) is None
 

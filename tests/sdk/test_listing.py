@@ -46,14 +46,18 @@ class Listings(NamedTuple):
     The keys are session ids, in the order of each list.
     """
 
-    sdk: dict[str, SDKSessionInfo]
-    ours: dict[str, ListedSession]
+    sdk_sessions: dict[str, SDKSessionInfo]
+    our_sessions: dict[str, ListedSession]
     where: Where
 
     @property
     def pairs_of_rows(self) -> list[tuple[SDKSessionInfo, ListedSession]]:
         """Return the pairs of rows of the sessions that are in both the SDK's list and ours."""
-        return [(self.sdk[own], self.ours[own]) for own in self.sdk if own in self.ours]
+        return [
+            (self.sdk_sessions[own], self.our_sessions[own])
+            for own in self.sdk_sessions
+            if own in self.our_sessions
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +97,8 @@ def listings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listings]:
 def test_shared_sessions_have_the_same_order_in_both_lists(listings: Listings) -> None:
     """Sessions that are in both our list and the SDK's list are in the same order, newest first."""
     assert len(listings.pairs_of_rows) > 70
-    assert [own for own in listings.sdk if own in listings.ours] == [
-        own for own in listings.ours if own in listings.sdk
+    assert [own for own in listings.sdk_sessions if own in listings.our_sessions] == [
+        own for own in listings.our_sessions if own in listings.sdk_sessions
     ]
 
 
@@ -124,8 +128,8 @@ def test_both_lists_have_the_same_titles(listings: Listings) -> None:
 
 
 def test_the_sdk_returns_a_session_by_its_id(listings: Listings) -> None:
-    """The SDK returns the same information about a session for the session's id as in its list."""
-    assert {own: get_session_info(own) for own in listings.sdk} == listings.sdk
+    """The SDK's function for one id returns the information that the SDK's list contains for this session."""
+    assert {own: get_session_info(own) for own in listings.sdk_sessions} == listings.sdk_sessions
 
 
 @pytest.mark.parametrize(("limit", "offset"), [(1, 0), (7, 0), (7, 7), (20, 75), (3, 500)])
@@ -133,21 +137,24 @@ def test_both_list_the_same_pages(listings: Listings, limit: int, offset: int) -
     """``limit`` and ``offset`` of the SDK select the same sessions as those of our list."""
     look = SessionLister("/", listings.where)
     found = listing_page(look, None, max_rows=limit, first_row=offset, include_helpers=True).rows
-    assert [row.session_id for row in found] == list(listings.ours)[offset : offset + limit]
+    assert [row.session_id for row in found] == list(listings.our_sessions)[offset : offset + limit]
     assert [info.session_id for info in list_sessions(limit=limit, offset=offset)] == list(
-        listings.sdk
+        listings.sdk_sessions
     )[offset:][:limit]
 
 
 def test_both_lists_have_the_same_sessions_of_each_folder(listings: Listings) -> None:
-    """For each folder, our list and the SDK's list have the same sessions: those that started in it."""
-    folders = {row.folder for row in listings.ours.values() if row.folder}
+    """For each folder, our list and the SDK's list contain the same sessions.
+
+    These are the sessions that started in the folder.
+    """
+    folders = {row.folder for row in listings.our_sessions.values() if row.folder}
     assert len(folders) > 10
     for folder in folders:
-        theirs = {info.session_id for info in list_sessions(folder)} & listings.ours.keys()
+        theirs = {info.session_id for info in list_sessions(folder)} & listings.our_sessions.keys()
         ours = {
             row.session_id for row in list_project(folder, listings.where, include_helpers=True)
-        } & listings.sdk.keys()
+        } & listings.sdk_sessions.keys()
         assert ours == theirs
 
 
@@ -156,7 +163,7 @@ def test_unlike_ours_the_sdks_list_has_files_without_text(listings: Listings) ->
 
     No client can resume these files.
     """
-    alone = listings.sdk.keys() - listings.ours.keys()
+    alone = listings.sdk_sessions.keys() - listings.our_sessions.keys()
     assert alone
     for own in alone:
         (path,) = Path(listings.where.config).glob(f"projects/*/{own}.jsonl")
@@ -167,10 +174,10 @@ def test_unlike_ours_the_sdks_list_has_files_without_text(listings: Listings) ->
 
 def test_unlike_ours_the_sdk_ignores_summaries_at_the_beginning(listings: Listings) -> None:
     """The SDK does not list a session whose only text is a summary at its beginning. We list it."""
-    alone = listings.ours.keys() - listings.sdk.keys()
+    alone = listings.our_sessions.keys() - listings.sdk_sessions.keys()
     assert alone
     assert all(
-        get_session_info(own) is None and listings.ours[own].title != "(no prompt yet)"
+        get_session_info(own) is None and listings.our_sessions[own].title != "(no prompt yet)"
         for own in alone
     )
 

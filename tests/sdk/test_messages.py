@@ -163,9 +163,9 @@ def _reason_for_difference(transcript: Transcript, own: list[str], told: list[st
 
 
 def test_messages_of_every_real_session_agree(project: Path) -> None:
-    """For every real session, the SDK shows the same messages and slices as we do.
+    """For every real session, the SDK and we show the same messages, as a whole and in slices.
 
-    The known exceptions are counted by reason.
+    Known differences are counted by reason.
     """
     corpus()
     reasons: Counter[str] = Counter()
@@ -311,7 +311,8 @@ DAMAGE_FUNCTIONS = {
     "half of a surrogate pair": lambda content: content.replace(b"prompt 2", b"\\ud83d"),
     "garbage between": lambda content: content.replace(b"\n", b"\nnull\n[1]\ngarbage\n\n", 1),
 }
-"""Functions that damage a file in a way that both the client and the SDK tolerate, by name."""
+"""Functions that damage a file in a way that both the client and the SDK tolerate. The keys name
+the kinds of damage."""
 
 
 @pytest.mark.parametrize("damage", DAMAGE_FUNCTIONS.values(), ids=DAMAGE_FUNCTIONS)

@@ -14,7 +14,7 @@ from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.sessions.link_log import links_file
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import SESSION_IDS, draw_transcript, write_file
+from tests.fuzz.material import SESSION_IDS, draw_transcript, write_session_file
 from tests.fuzz.targets.target import Target, TryCase
 from tests.fuzz.targets.texts import FORBIDDEN_CHARACTERS
 
@@ -85,7 +85,7 @@ def make_prompt_check(home: ConfigHome) -> TryCase:
 
     def try_case(draws: Draws) -> None:
         if draws.flip_coin(3):
-            write_file(home.project(), SESSION, draw_transcript(draws, 8))
+            write_session_file(home.project(), SESSION, draw_transcript(draws, 8))
         text = draws.pick(TYPED_TRIGGERS) + (draws.text() if draws.flip_coin(3) else "")
         raw = draw_event(
             draws, {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text}
@@ -128,7 +128,7 @@ def make_start_and_end_check(home: ConfigHome) -> TryCase:
         if draws.flip_coin(20) and os.path.exists(file):
             os.unlink(file)
         if draws.flip_coin(4):
-            write_file(home.project(), SESSION, draw_transcript(draws, 8))
+            write_session_file(home.project(), SESSION, draw_transcript(draws, 8))
         said = {
             "source": draws.pick(words),
             "reason": draws.pick(words),

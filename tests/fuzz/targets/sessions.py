@@ -34,7 +34,7 @@ from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import SESSION_IDS, draw_metadata, draw_transcript, write_file
+from tests.fuzz.material import SESSION_IDS, draw_metadata, draw_transcript, write_session_file
 from tests.fuzz.targets.target import Target, TryCase, assert_expected_error
 
 Environ = Mapping[str, str]
@@ -48,7 +48,7 @@ def make_chain_check(home: ConfigHome) -> TryCase:
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
-        path = write_file(folder, SESSION, draw_transcript(draws, 24))
+        path = write_session_file(folder, SESSION, draw_transcript(draws, 24))
         try:
             whole = scan_transcript(path)
         except NotATranscript:
@@ -66,10 +66,10 @@ def make_chain_check(home: ConfigHome) -> TryCase:
     return try_case
 
 
-def _assert_equal_sizes(fast: ContextSize, sure: ContextSize) -> None:
-    assert fast.tokens >= 0
-    if fast.is_measured and sure.is_measured:
-        assert fast.tokens == sure.tokens
+def _assert_equal_sizes(tail_size: ContextSize, chain_size: ContextSize) -> None:
+    assert tail_size.tokens >= 0
+    if tail_size.is_measured and chain_size.is_measured:
+        assert tail_size.tokens == chain_size.tokens
 
 
 def make_branch_check(home: ConfigHome) -> TryCase:
@@ -92,7 +92,7 @@ def make_branch_check(home: ConfigHome) -> TryCase:
                 b'{"type":"%s","uuid":"n%d","parentUuid":"n%d","sessionId":"%s","message":{"role":"%s","content":"x"}}\n'
                 % (kind.encode(), again, parent, SESSION.encode(), kind.encode())
             )
-        path = write_file(folder, SESSION, b"".join(rows))
+        path = write_session_file(folder, SESSION, b"".join(rows))
         found = scan_transcript(path)
         numbers = [node.line_number for node in found.chain]
         assert len(set(numbers)) == len(numbers) > 0
@@ -111,7 +111,7 @@ def make_lineage_check(home: ConfigHome) -> TryCase:
     outside.mkdir()
     roots = (str(home.config / "projects"), str(folder))
     for number in SESSION_IDS:
-        write_file(
+        write_session_file(
             outside, number, b'{"type":"user","uuid":"secret","message":{"content":"outside"}}\n'
         )
 
@@ -122,7 +122,7 @@ def make_lineage_check(home: ConfigHome) -> TryCase:
                 made["continue_metadata"]["parent_session_file"] = str(
                     outside / f"{draws.pick(SESSION_IDS)}.jsonl"
                 )
-            write_file(
+            write_session_file(
                 folder, number, json.dumps(made).encode() + b"\n" + draw_transcript(draws, 3)
             )
         path = str(folder / f"{SESSION}.jsonl")
@@ -155,7 +155,7 @@ def make_reading_check(home: ConfigHome) -> TryCase:
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
-        path = write_file(folder, SESSION, draw_transcript(draws))
+        path = write_session_file(folder, SESSION, draw_transcript(draws))
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
         names = names_of_transcript(session, home.where)
         glance = HeadTail(path)
@@ -194,7 +194,7 @@ def make_locator_check(home: ConfigHome) -> TryCase:
             b'{"type":"user","uuid":"u","sessionId":"%s","message":{"content":"x"}}'
             % session.encode()
         )
-        write_file(folder, session, row + b"\n" + title + b"\n")
+        write_session_file(folder, session, row + b"\n" + title + b"\n")
     link = folder / "99999999-0000-4000-8000-000000000000.jsonl"
     link.symlink_to(home.root / "secret.jsonl")
     words = (*SESSION_IDS, SESSION[:9], "title", "title 1", "latest", "latest~", "2", "tag:", "#", "pr:",
@@ -231,7 +231,7 @@ def make_verb_check(home: ConfigHome) -> TryCase:
             if left.is_file():
                 left.unlink()
         content = draw_transcript(draws, 20)
-        path = write_file(folder, SESSION, content)
+        path = write_session_file(folder, SESSION, content)
         make = draws.pick(makers)
         try:
             made = make(session_file(path), home.environ)
@@ -273,7 +273,7 @@ def make_defect_check(home: ConfigHome) -> TryCase:
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
-        path = write_file(folder, SESSION, draw_transcript(draws, 20))
+        path = write_session_file(folder, SESSION, draw_transcript(draws, 20))
         report = examine_session(SessionFile(SESSION, path, 0.0, 1), home.where)
         count = Path(path).read_bytes().count(b"\n") + 1
         found = [finding for group in report.groups for finding in group.defects]

@@ -21,10 +21,10 @@ have raised.
 
 
 class Target(NamedTuple):
-    """A fuzz target. ``prepare`` gets a home of its own. ``cases`` is the target's share of 10,000 cases."""
+    """A fuzz target. ``prepare`` gets a home of its own. ``case_count`` is its share of 10,000 cases."""
 
     name: str
-    cases: int
+    case_count: int
     prepare: Callable[[ConfigHome], TryCase]
 
 

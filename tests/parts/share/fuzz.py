@@ -11,7 +11,7 @@ from resume_hooks.parts.share.export.select_records import ALL_RECORDS, CONVERSA
 from resume_hooks.sessions.locate import SessionFile
 from tests.builders import SESSION, ConfigHome
 from tests.fuzz.draws import Draws
-from tests.fuzz.material import draw_transcript, write_file
+from tests.fuzz.material import draw_transcript, write_session_file
 from tests.fuzz.targets.target import Target, TryCase
 from tests.parts.share.export.vectors import ALLOWED_ELEMENTS, PageParts
 
@@ -21,7 +21,7 @@ def make_document_case(home: ConfigHome) -> TryCase:
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
-        path = write_file(folder, SESSION, draw_transcript(draws, 16))
+        path = write_session_file(folder, SESSION, draw_transcript(draws, 16))
         form = draws.pick((HTML, HTML, MARKDOWN))
         what = draws.pick((CONVERSATION, ALL_RECORDS, LIVE_ONLY))
         choice = DocumentOptions(
