@@ -159,7 +159,7 @@ def make_first_archive_notice(where: Where, cwd: str = "/") -> str:
     off_command = shell_command("config vault off")
     notice = (
         f"Transcripts are now archived {period}, in {vault_folder(where)}. "
-        f"To switch this off, in a shell: {off_command}"
+        f"To switch this off, run this in a shell: {off_command}"
     )
     lines = [notice]
     for note_on_lost_sessions in find_answers(questions.note_on_lost_sessions):
