@@ -158,7 +158,7 @@ def fork_session(
     home: str | Path | None = None,
     dry_run: bool = False,
 ) -> Receipt:
-    """Copy a session's live conversation into a new session, completely or up to a point.
+    """Copy a session's live conversation, or only its beginning, into a new session.
 
     The point is the record ``at`` (a line counted from 0, a uuid or a message id), or the end of
     ``turn``. The new session belongs to the folder ``home``, by default to its parent's folder. A

@@ -10,7 +10,7 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400  # seconds
 _MAX_EPOCH_SECONDS = 253_402_300_799
 _DURATION_UNITS = {"min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY, "m": 30 * DAY, "y": 365 * DAY}
 
-TIME_EXAMPLES = "Such as 2026-01-31, 2026-01-31T09:30 (UTC), 30min, 12h, 3d, 2w, 6m or 1y."
+TIME_EXAMPLES = "Examples: 2026-01-31, 2026-01-31T09:30 (UTC), 30min, 12h, 3d, 2w, 6m or 1y."
 
 
 def now() -> str:

@@ -65,7 +65,9 @@ def test_a_start_archives_expiring_sessions(config_home: ConfigHome, source: str
     session_of_age(config_home, 1, 25)
     line = line_shown_at_start(config_home, source)
     assert line.startswith("resume-hooks: archived 1 session that the client will soon delete · ")
-    assert line.endswith(f"To switch this off, run this in a shell: sh {REPO}/hooks/engine config vault off")
+    assert line.endswith(
+        f"To switch this off, run this in a shell: sh {REPO}/hooks/engine config vault off"
+    )
     assert archived_ids(config_home.where) == [session_id(1)]
     stamp = read_stamp(f"due-{config_home.project().name}.json")
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)

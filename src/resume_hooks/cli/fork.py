@@ -1,4 +1,4 @@
-"""``fork``: copy a session's live conversation, completely or up to a point.
+"""``fork``: copy a session's live conversation, or only its beginning, into a new session.
 
 The copy may be made for another folder.
 """

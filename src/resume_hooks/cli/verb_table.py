@@ -27,7 +27,7 @@ _CORE_VERBS = {
     ),
     "fork": (
         "children",
-        "Copy a session's live conversation, whole or up to a point, into a new one.",
+        "Copy a session's live conversation, or only its beginning, into a new session.",
     ),
     "untrim": ("children", "Restore trimmed contents in a new child."),
     "search": ("search", "Search everything that was said, asked or run."),

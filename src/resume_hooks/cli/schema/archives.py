@@ -164,8 +164,10 @@ class ArchiveSchema(StrictModel):
     vault: list[ArchivedSessionRow] = Field(
         description="the archived sessions that --list, --verify or --forget selects"
     )
-    findings: list[ArchiveDefect] = Field(description="with --verify")
-    verified: int = Field(description="with --verify: the bytes read")
+    findings: list[ArchiveDefect] = Field(
+        description="with --verify: the defects of the archived copies"
+    )
+    verified: int = Field(description="with --verify: the number of bytes that were read")
     unhashed: int = Field(description="always 0, because every archived file has a stored hash")
     dropped: list[DroppedSession] = Field(
         description=(

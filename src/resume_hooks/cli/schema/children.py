@@ -105,7 +105,7 @@ class MaterialSchema(StrictModel):
         "the number of records that the model would read; long records are shortened",
     )
     characters: int = material_field(lambda material: material.character_count)
-    tokens: int = Field(description="about")
+    tokens: int = Field(description="the approximate number of tokens of the text")
     parts: int = material_field(lambda material: len(material.parts))
     calls: int = material_field(lambda material: material.call_count)
 
@@ -138,9 +138,13 @@ class SummarySchema(StrictModel):
     failure: str | None = Field(
         description="why the summary is missing; the child then has only the digest"
     )
-    material: MaterialSchema | None = Field(description="only in a dry run")
-    spent: CallCosts | None = Field(description="null in a dry run")
-    checked: SummaryCheck | None = Field(description="null without a summary")
+    material: MaterialSchema | None = Field(
+        description="in a dry run: the text that a model would read; else null"
+    )
+    spent: CallCosts | None = Field(description="the cost of the model's calls; null in a dry run")
+    checked: SummaryCheck | None = Field(
+        description="the result of checking the summary; null without a summary"
+    )
 
 
 class RolloverSchema(ReceiptSchema):
@@ -193,7 +197,7 @@ class SavingsSchema(StrictModel):
     percent_after: int | None = trim_field(lambda trim: trim.context_after.percent)
     compacts_at_once: bool = trim_field(
         lambda trim: trim.context_after.compacts_at_once,
-        "the client would compact the child on resume",
+        "true: the client would compact the child on resume",
     )
     rollover_tokens: int = trim_field(
         lambda trim: trim.child_tokens_with_only_lineage,
@@ -294,7 +298,7 @@ cut_field = FieldDeclarer[Cut]()
 class CutSchema(StrictModel):
     """The point up to which the conversation was copied."""
 
-    asked: str = cut_field(lambda cut: cut.requested_position, "the place in words")
+    asked: str = cut_field(lambda cut: cut.requested_position, "the requested point, in words")
     reference: str = Field(
         description="reference of the last copied record of the parent: session and 0-based line"
     )

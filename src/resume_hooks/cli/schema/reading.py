@@ -73,7 +73,7 @@ class PassageRow(StrictModel):
     characters: int = passage_field(
         lambda passage: passage.character_count, "the length of the record's whole text"
     )
-    text: str = Field(description="shortened to --max-chars")
+    text: str = Field(description="the record's text, shortened to --max-chars")
 
 
 class Passages(StrictModel):
@@ -137,7 +137,7 @@ class EventPage(StrictModel):
     firstId: str | None = Field(  # noqa: N815 - the contract's
         description="the id of the page's oldest record; null if the page is empty"
     )
-    hasMore: bool = Field(description="earlier records exist")  # noqa: N815
+    hasMore: bool = Field(description="true: the transcript has earlier records")  # noqa: N815
     size: int = Field(description="the file's size in bytes when it was read")
 
 
@@ -181,7 +181,9 @@ class OutlineTurn(StrictModel):
     )
     time: str = turn_field(lambda turn: turn.timestamp)
     first_words: str = turn_field(lambda turn: turn.first_words)
-    tools: dict[str, int] = turn_field(lambda turn: turn.call_counts, "calls by tool")
+    tools: dict[str, int] = turn_field(
+        lambda turn: turn.call_counts, "the number of calls of each tool"
+    )
     failed: int = turn_field(
         lambda turn: turn.failure_count, "the number of results that are errors"
     )
@@ -191,7 +193,7 @@ class OutlineTurn(StrictModel):
     edited: tuple[str, ...] = turn_field(lambda turn: turn.edited_files, "the written files")
     tokens: int = turn_field(
         lambda turn: turn.token_count,
-        "tokens in the context after the turn, as the API counted them; 0 if it did not",
+        "tokens in the context after the turn; 0 if the API did not count them",
     )
     growth: int | None = turn_field(
         lambda turn: turn.added_token_count, "the tokens that the turn added; null if unknown"

@@ -140,11 +140,11 @@ class Estimate(StrictModel):
     )
     warm: int = estimate_field(
         lambda estimate: estimate.warm_cost,
-        "the cost of its first request while the session's cache is warm, in input tokens",
+        "the cost in input tokens of the first request, while the session's cache is warm",
     )
     cold: int = estimate_field(
         lambda estimate: estimate.cold_cost,
-        "the cost of its first request when the cache is cold, in input tokens",
+        "the cost in input tokens of the first request, when the session's cache is cold",
     )
 
 

@@ -57,7 +57,9 @@ class ArchivedSessionRow(StrictModel):
     size: int = archived_session_field(
         lambda kept: kept.size, "total size in bytes of the session's unpacked files"
     )
-    stored: int = archived_session_field(lambda kept: kept.stored, "bytes in the vault")
+    stored: int = archived_session_field(
+        lambda kept: kept.stored, "the size of the archived copy in bytes"
+    )
     ended: str = archived_session_field(
         lambda kept: kept.ended, "when the session was last written"
     )
@@ -135,9 +137,9 @@ class SessionRow(StrictModel):
         lambda row: row.expiry_time,
         "the earliest time at which the client may delete the session; null for never",
     )
-    kept: bool = listed_field(lambda row: row.is_archived, "the vault also has the session")
+    kept: bool = listed_field(lambda row: row.is_archived, "true: the vault also has the session")
     open: bool = listed_field(
-        lambda row: row.is_open, "a running client has the session open, or may have it open"
+        lambda row: row.is_open, "true: a running client has the session open, or may have it open"
     )
     commands: Commands = listed_field(lambda row: row.commands)
 
@@ -259,7 +261,7 @@ class InfoSchema(StrictModel):
     live_turns: int = Field(description="the number of turns that a resume sends")
     tool_calls: int
     unanswered_calls: int
-    models: dict[str, int] = Field(description="answers by model")
+    models: dict[str, int] = Field(description="the number of answers by each model")
     context: ContextSize
     characters_per_token: float
 
@@ -270,7 +272,7 @@ class RenameSchema(StrictModel):
     session_id: str
     file: str
     old: str = Field(description="the former title or tag; empty for no tag")
-    new: str = Field(description="empty for no tag")
+    new: str = Field(description="the new title or tag; empty for no tag")
     written: bool = Field(
         description="false: the session has that name already, or --dry-run was given"
     )

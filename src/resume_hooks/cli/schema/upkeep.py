@@ -53,7 +53,9 @@ class FsckSession(StrictModel):
 
     session_id: str = report_field(lambda report: report.session_id)
     session_file: str = report_field(lambda report: report.session_file)
-    clean: bool = report_field(lambda report: report.has_only_notes, "no errors and no warnings")
+    clean: bool = report_field(
+        lambda report: report.has_only_notes, "true: the session has neither errors nor warnings"
+    )
     errors: int = report_field(lambda report: report.count_findings("error"))
     warnings: int = report_field(lambda report: report.count_findings("warning"))
     notes: int = report_field(lambda report: report.count_findings("note"))
@@ -216,7 +218,7 @@ class DoctorSchema(StrictModel):
     """The findings of doctor, in the order of the checks."""
 
     findings: list[Finding]
-    report: BugReport | None = Field(description="with --bundle")
+    report: BugReport | None = Field(description="with --bundle: the bug report")
     file: str = Field(description="the path of the written report; empty if none was written")
     index: IndexStatus | None = Field(
         description="with --index: the state of the index; nothing else is checked"

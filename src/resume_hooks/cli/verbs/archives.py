@@ -100,7 +100,7 @@ class ArchiveOptions(VerbOptions, function="resume_hooks.cli.archive:archive_or_
 
 
 class RestoreOptions(SessionOptions, function="resume_hooks.cli.trash:restore_session"):
-    """Restore a session, byte for byte, to its path: from the trash, else from the vault.
+    """Restore a session byte for byte to its path, from the trash or else from the vault.
 
     SESSION is an id or at least four of its first characters, a title or a part of one, a tag, a
     pull request, or the former path of the file. For a session that was deleted more than once, or

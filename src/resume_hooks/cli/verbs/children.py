@@ -158,7 +158,7 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
 
 
 class ForkOptions(ChildOptions, function="resume_hooks.cli.fork:fork_session"):
-    """Copy SESSION's live conversation into a new session, completely or up to a point.
+    """Copy SESSION's live conversation, or only its beginning, into a new session.
 
     SESSION may be a sub-agent, <session>/agent-<id>, which then becomes a session of its own.
 

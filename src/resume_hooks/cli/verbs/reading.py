@@ -53,7 +53,7 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     for the next page.
 
     --page prints the last records of the file, or the last records before the one in --before. The
-    records before a given one stay the same while the session grows. A large file takes no longer.
+    records before a given one stay the same while the session grows. This takes no longer if the file is large.
 
     \b
     Examples:
@@ -85,7 +85,9 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     )
     errors: bool = flag(help="Print only failed tool results and API errors.")
     commands: bool = flag(help="Print the shell commands with their results, one command per line.")
-    paged: bool = flag("--page", help="Print the last records, or earlier ones with --before ID.")
+    paged: bool = flag(
+        "--page", help="Print the last records, or with --before ID the records before that id."
+    )
     limit: int | None = option(
         type=click.IntRange(1, 10_000),
         help=f"Number of records on a page.  [default: {DEFAULT_PAGE_RECORDS}]",

@@ -54,9 +54,11 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
         type=click.IntRange(0, MAX_PAGE_ROWS),
         default=DEFAULT_PAGE_ROWS,
         show_default=True,
-        help="Rows; 0 for all.",
+        help="Maximum number of rows; 0 for all.",
     )
-    offset: int = option(type=click.IntRange(0, MAX_PAGE_ROWS), default=0, help="Rows to skip.")
+    offset: int = option(
+        type=click.IntRange(0, MAX_PAGE_ROWS), default=0, help="Number of rows to skip."
+    )
     helpers: bool = flag(help="Also list headless runs with a single question.")
     archived: bool = flag(help="List the sessions that only the vault still has.")
     expiring: bool = flag(
@@ -74,7 +76,8 @@ class LineageOptions(SessionOptions, function="resume_hooks.cli.lineage:print_li
     the server does not show are marked as private. SESSION may then also name a session on the server.
 
     --derived omits a handoff that /clear continued, and shows the session that /clear started
-    instead. The verbs find-original and find-derived are the same as --original and --derived.
+    instead. The verbs find-original and find-derived do the same as lineage --original and lineage
+    --derived.
 
     \b
     Examples:

@@ -82,8 +82,8 @@ class ConfigOptions(VerbOptions, function="resume_hooks.cli.setup:print_or_chang
     """Show every setting with its source, show one setting, or set KEY to VALUE.
 
     The environment (RESUME_HOOKS_<KEY>) overrides the file, and the plugin's own options override
-    both. The environment does not override handoff_dir and team_model_search, because a repository
-    could set the variables.
+    both. The environment does not override handoff_dir, handoff_sends and team_model_search,
+    because a repository could set the variables.
 
     \b
     Examples:

@@ -47,7 +47,8 @@ class BackFacts(StrictModel):
     goal: str = back_field(lambda to: to.mark.goal)
     started_at: str = back_field(lambda to: to.mark.started_at)
     left: str | None = back_field(
-        lambda to: to.mark.left_parent_id or None, "for a fork: the parent session that it left"
+        lambda to: to.mark.left_parent_id or None,
+        "for a fork without a mark: the session that was forked",
     )
     resolved: bool = back_field(
         lambda to: not to.missing_mark_reason,

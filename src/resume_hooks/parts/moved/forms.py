@@ -21,6 +21,6 @@ class RehomeSchema(StrictModel):
     """The result of ``rehome``: the copies of a moved folder's sessions."""
 
     was: str = Field(description="the folder that moved")
-    home: str = Field(description="its current path")
+    home: str = Field(description="the folder's current path")
     made: list[ReceiptSchema]
     left_out: list[LeftOutRow]

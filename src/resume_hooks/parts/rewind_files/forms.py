@@ -23,7 +23,8 @@ class RewindTo(StrictModel):
         description="the reference of the prompt: session and line, counted from 0"
     )
     turn: int | None = declare_prompt_field(
-        lambda at: at.prompt.turn_number or None, "null for a message that opens no turn"
+        lambda at: at.prompt.turn_number or None,
+        "the number of the turn that the prompt begins; null if it begins none",
     )
     words: str = declare_prompt_field(lambda at: at.prompt.first_words)
     exact: bool = declare_prompt_field(
@@ -40,7 +41,7 @@ class FileRow(StrictModel):
 
     path: str = declare_change_field(
         lambda change: change.project_path.path,
-        "relative to the project; if the path was refused, as in the transcript",
+        "the path relative to the project; a refused path is as in the transcript",
     )
     action: Literal["restore", "create", "delete", "none"] = declare_change_field(
         lambda change: change.action
@@ -77,8 +78,8 @@ class RewindFilesSchema(StrictModel):
     file: str
     project: str
     undo: bool
-    to: RewindTo | None = Field(description="null for an undo")
+    to: RewindTo | None = Field(description="the prompt that --to names; null for an undo")
     files: list[FileRow]
-    complete: bool = Field(description="true if no file was missing or refused")
+    complete: bool = Field(description="true: no file was missing or refused")
     written: bool
     kept: str | None = Field(description="folder with copies of overwritten and removed files")

@@ -47,7 +47,9 @@ class ImportFacts(StrictModel):
     source: str = declare_import_field(
         lambda plan: plan.source.name, 'the path of the file, or "the standard input"'
     )
-    bytes: int = declare_import_field(lambda plan: plan.source.size_bytes, "unpacked")
+    bytes: int = declare_import_field(
+        lambda plan: plan.source.size_bytes, "the unpacked size of the file in bytes"
+    )
     sha256: str = declare_import_field(lambda plan: plan.source.sha256)
     lines: int = declare_import_field(lambda plan: plan.line_count)
     damaged: int = declare_import_field(
@@ -71,10 +73,13 @@ class BundleRow(StrictModel):
     session_id: str = declare_session_field(
         lambda each: each.session_id, "the session's id here; empty in a dry run"
     )
-    was: str = declare_session_field(lambda each: each.head.session_id, "its original id")
+    was: str = declare_session_field(
+        lambda each: each.head.session_id, "the session's id in the bundle"
+    )
     title: str = declare_session_field(lambda each: each.receipt.title)
     parent_was: str = declare_session_field(
-        lambda each: each.head.parent_session_id, 'the original id of its parent, "" for none'
+        lambda each: each.head.parent_session_id,
+        "the id of the session's parent in the bundle; empty if there is none",
     )
     existing: bool = declare_session_field(
         lambda each: each.existed_before,
@@ -92,5 +97,5 @@ class ImportSchema(ReceiptSchema):
     describe the session that this earlier import created.
     """
 
-    imported: ImportFacts | None = Field(description="null for a bundle")
+    imported: ImportFacts | None = Field(description="the imported file; null for a bundle")
     bundle: list[BundleRow] = Field(description="the sessions of a bundle, oldest first")

@@ -74,7 +74,9 @@ class PushResult(StrictModel):
     records: int = declare_push_field(lambda push: push.record_count)
     raw: ByteCount = declare_push_field(lambda push: push.raw_bytes)
     stored: ByteCount = declare_push_field(lambda push: push.stored_bytes)
-    secrets: dict[str, int] = declare_push_field(lambda push: push.secrets, "left out, by kind")
+    secrets: dict[str, int] = declare_push_field(
+        lambda push: push.secrets, "the number of omitted secrets, by kind"
+    )
 
 
 declare_hit_field = FieldDeclarer[read_turns.TeamHit]()

@@ -21,6 +21,6 @@ class RehomeOptions(VerbOptions, function="resume_hooks.parts.moved.verbs.rehome
 
     folder: str | None = argument(required=False)
     home: str | None = option(
-        metavar="NEW", help="The folder's new path; by default the current folder."
+        metavar="NEW", help="The folder's new path. The default is the current folder."
     )
     dry_run: bool = DRY_RUN_OPTION

@@ -37,7 +37,7 @@ class ExportOptions(
     form: str | None = option(
         "--format",
         type=click.Choice(DOCUMENT_FORMATS),
-        help="The format; by default that of -o's file extension, or else html.",
+        help="The format. The default is the format that the file extension of -o names, or else html.",
     )
     output: str | None = option(
         "-o",
@@ -46,10 +46,10 @@ class ExportOptions(
         metavar="FILE",
         help="The file or folder to write to; - for the standard output.",
     )
-    lineage: bool = flag(help="With all ancestors, oldest first.")
+    lineage: bool = flag(help="Include all ancestors, oldest first.")
     everything: bool = flag("--all", help="Include abandoned branches.")
     live: bool = flag(
-        help="Only the records that a resume would send, none from before a compaction."
+        help="Include only the records that a resume would send, and none from before a compaction."
     )
     thinking: bool = option(
         "--thinking/--no-thinking",
@@ -89,7 +89,7 @@ class ShareOptions(SessionOptions, function="resume_hooks.parts.share.verbs.shar
     """
 
     output: str | None = option("-o", metavar="FILE", help="The file or folder to write to.")
-    lineage: bool = flag(help="With all ancestors, oldest first.")
+    lineage: bool = flag(help="Include all ancestors, oldest first.")
     force: bool = flag(help="Replace an existing file.")
     yes: bool = YES_OPTION
     dry_run: bool = DRY_RUN_OPTION
@@ -105,8 +105,8 @@ class ImportOptions(
     permissions, hook texts and links are left out.
 
     If FILE is a page that share wrote, or a bundle (export --format json), all its sessions are
-    imported into this folder, with the same links. With --whole, they are restored unchanged, with
-    large outputs and sub-agents. Only use --whole for your own bundles.
+    imported into this folder, and remain linked to each other. With --whole, they are restored
+    unchanged, with large outputs and sub-agents. Only use --whole for your own bundles.
 
     \b
     Examples:

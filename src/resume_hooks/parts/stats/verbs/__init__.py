@@ -11,18 +11,18 @@ class StatsOptions(VerbOptions, function="resume_hooks.parts.stats.verbs.stats:p
     The API has counted the tokens, which include those of sub-agents. SENT is the number of tokens
     in requests, and CACHED the part that came from the cache. If the client made a copy with
     --fork-session, the copied records are counted twice. SAVED is the size of the parent's context
-    when it was left, minus the size of the child's first request. It is the sum for all MEASURED
-    children, for which both sizes are known. Hook durations come from transcripts, in which the
-    client records few hooks without output. Months are in UTC.
+    when the user left the parent, minus the size of the child's first request. It is the sum for
+    all MEASURED children, for which both sizes are known. Hook durations come from transcripts, in
+    which the client records few hooks without output. Months are in UTC.
 
     FIRST EDIT is the number of tool calls after a start, after a compaction or in a child, up to the
     first call that edits or writes a file. Shell commands are not counted as edits. EDITED is the
     number of cases with an edit.
 
-    Each transcript is read only once. Its counts are kept even if it is deleted.
+    Each transcript is read only once. The counts are kept even if the transcript is deleted.
 
     With --threshold, the verb shows instead what the sessions would have cost if each had been
-    reduced at a threshold (config compaction trim@150k), and the assumptions.
+    reduced at a threshold (config compaction trim@150k), and the assumptions of this estimate.
 
     \b
     Examples:
@@ -33,10 +33,12 @@ class StatsOptions(VerbOptions, function="resume_hooks.parts.stats.verbs.stats:p
     """
 
     since: str | None = option(
-        metavar="WHEN", help="Since a day, or for a period: 2026-01-31, 30d, 6m."
+        metavar="WHEN", help="Count from a day on, or for a period: 2026-01-31, 30d, 6m."
     )
     month: bool = flag(help="Since the first day of this month.")
-    everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
+    everywhere: bool = flag(
+        "--all", help="Count every project, not only this one and its worktrees."
+    )
     project: str | None = option(
         metavar="DIR", help="The project of another folder. The folder need not exist any more."
     )

@@ -12,6 +12,7 @@ class InitOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setu
 
     Each member then needs a role on the server: CREATE ROLE alice LOGIN; GRANT rh_member TO alice.
 
+    \b
     Examples:
       resume-hooks team init work-admin
       resume-hooks team init work-admin --sql | psql -1 service=work-admin
@@ -62,7 +63,7 @@ class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_se
     """As the admin, record who a member is, or that a member left. A new role with an old name inherits no sessions.
 
     \b
-    keep    the role that has the name today is the same person
+    keep    the role that has the name today belongs to the same person
     retire  the member left; the name becomes free, and shared sessions stay
     give    like retire, but another member gets the shared sessions
     remove  like retire, but the server removes all of the member's data for good
@@ -149,7 +150,7 @@ class SessionsOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:
       resume-hooks team sessions --mine --json
     """
 
-    mine: bool = flag(help="Only your own.")
+    mine: bool = flag(help="List only your own sessions.")
 
 
 class SearchOptions(
@@ -166,12 +167,15 @@ class SearchOptions(
     """
 
     words: tuple[str, ...] = argument(nargs=-1, required=True, type=click.UNPROCESSED)
-    mine: bool = flag(help="Only your own sessions.")
-    project: str | None = option(metavar="DIR", help="Only the project in this folder.")
+    mine: bool = flag(help="Search only your own sessions.")
+    project: str | None = option(metavar="DIR", help="Search only the project in this folder.")
     since: str | None = option(
-        metavar="WHEN", help="Only turns since a date or since 12h, 3d, 2w or 6m ago."
+        metavar="WHEN",
+        help="Find only turns since a date such as 2026-01-31, or from the last 12h, 3d, 2w or 6m.",
     )
-    limit: int = option(type=click.IntRange(1, 100), default=10, show_default=True, help="Hits.")
+    limit: int = option(
+        type=click.IntRange(1, 100), default=10, show_default=True, help="Maximum number of hits."
+    )
 
 
 class ResumeOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:resume_from_team"):
@@ -233,8 +237,8 @@ class UnshareOptions(
 class ForgetOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:forget_own_session"):
     """Permanently remove one of your sessions from the server. The server never accepts the session again.
 
-    This removes what you pushed from any of your machines. The files on this machine stay. Backups
-    of the server and copies on other machines cannot be removed.
+    The server then lacks the session, whichever of your machines pushed it. The files on this
+    machine stay. Backups of the server and copies on other machines cannot be removed.
 
     \b
     Examples:
