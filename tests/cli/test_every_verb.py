@@ -71,7 +71,7 @@ INVALID_COMMANDS = [
     (f"fork {ID} --before soon", "'soon' is not a date or a time"),
     (f"fork {ID} --turn 9", "No turn 9"),
     (f"fork {ID} --turn x", "not a valid integer"),
-    (f"fork {ID} --at parser", "neither a line number"),
+    (f"fork {ID} --at parser", "is not a line number"),
     (f"fork {ID} --before 2020-01-01", "There is no message before 2020-01-01 00:00 UTC"),
     (f"fork {ID} --at 99", "lines 0 to 6"),
     (f"fork {ID} --start --output-dir /", "can't start a session in another folder"),
