@@ -146,12 +146,12 @@ def assistant(
     )
 
 
-def usage(total: int) -> Record:
-    """Return a usage object whose counts add up to ``total`` tokens (at least 10)."""
+def usage(total_tokens: int) -> Record:
+    """Return a usage object whose counts add up to ``total_tokens`` tokens (at least 10)."""
     return {
         "input_tokens": 3,
         "cache_creation_input_tokens": 2,
-        "cache_read_input_tokens": total - 15,
+        "cache_read_input_tokens": total_tokens - 15,
         "output_tokens": 10,
     }
 

@@ -241,7 +241,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     without = (
         _names_an_absent_part,
-        _is_wide,
+        _needs_run_all,
         *([_runs_in_core] if config.getoption("--apart") else []),
     )
     left_out = {item for item in items if any(reason(item) for reason in without)}
@@ -286,7 +286,7 @@ def _needs_parts(path: Path) -> bool:
     )
 
 
-def _is_wide(item: pytest.Item) -> bool:
+def _needs_run_all(item: pytest.Item) -> bool:
     marked = item.get_closest_marker("wide") or item.get_closest_marker("whole_corpus")
     return marked is not None and os.environ.get("RUN_ALL") != "1"
 

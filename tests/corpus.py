@@ -20,7 +20,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import SESSION
 from tests.needs import corpus_folder, corpus_sessions
 
-FOREIGN_EXPORT = "medium-conversation.jsonl"  # This file was exported by another program, and no verb accepts it.
+FOREIGN_EXPORT_NAME = "medium-conversation.jsonl"  # This file was exported by another program, and no verb accepts it.
 
 
 class RealSession:
@@ -61,7 +61,7 @@ class RealSession:
     @property
     def is_foreign(self) -> bool:
         """Check whether the file was exported by another program."""
-        return self.path.name == FOREIGN_EXPORT
+        return self.path.name == FOREIGN_EXPORT_NAME
 
     @property
     def has_messages(self) -> bool:

@@ -97,8 +97,8 @@ def test_every_verb_has_a_function() -> None:
     assert all(callable(getattr(import_module(module), function)) for module, function in bodies)
 
 
-def _subclasses_of(declared: type[VerbOptions]) -> list[type[VerbOptions]]:
-    return [each for one in declared.__subclasses__() for each in (one, *_subclasses_of(one))]
+def _subclasses_of(parent_class: type[VerbOptions]) -> list[type[VerbOptions]]:
+    return [each for one in parent_class.__subclasses__() for each in (one, *_subclasses_of(one))]
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ SECONDS_BY_DURATION = {
 def test_a_duration_is_parsed_as_time_ago(text: str) -> None:
     """``parse_user_time`` accepts durations in minutes, hours, days, weeks, months or years.
 
-    It returns the time that was that long ago.
+    It returns the time at this distance before now.
     """
     found = clock.parse_user_time(text)
     assert found is not None

@@ -186,17 +186,17 @@ def test_a_link_or_pipe_in_place_of_a_state_file_is_not_used(
     assert folder_snapshot(there) == before
 
 
-def _create_hostile_entry(kind: str, place: Path, target: Path) -> None:
+def _create_hostile_entry(kind: str, path: Path, target: Path) -> None:
     if kind == "link":
-        place.symlink_to(target)
+        path.symlink_to(target)
     elif kind == "dangling link":
-        place.symlink_to(target.parent / "nobody" / "made" / place.name)
+        path.symlink_to(target.parent / "nobody" / "made" / path.name)
     elif kind == "second name":
-        place.hardlink_to(target)
+        path.hardlink_to(target)
     elif kind == "pipe":
-        os.mkfifo(place)
+        os.mkfifo(path)
     else:
-        place.mkdir()
+        path.mkdir()
 
 
 def test_a_linked_log_of_the_index_is_not_written(config_home: ConfigHome) -> None:

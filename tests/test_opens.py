@@ -47,7 +47,7 @@ CHILD_COMMANDS = (
     "rollover",
     "rollover --quick",
 )
-MAX_OPENS = 3
+MAX_FILE_OPENS = 3
 """Maximum number of opens: one to read the session, one to copy or compare it, and one to archive it.
 
 For ``untrim``, the session is the trimmed one. For other verbs it is the parent of the child.
@@ -110,4 +110,4 @@ def test_a_verb_opens_its_session_at_most_three_times(open_counter: OpenCounter,
         session_id = open_counter.child_id()
     count = open_counter.count_opens("untrim --all" if verb == "untrim" else verb, session_id)
     print(f"{verb}: {count} opens")
-    assert 1 <= count <= MAX_OPENS
+    assert 1 <= count <= MAX_FILE_OPENS

@@ -101,7 +101,7 @@ def test_json_is_compared_by_field() -> None:
     )
 
 
-def test_two_recordings_of_one_tree_are_equal(tmp_path: Path) -> None:
+def test_two_recordings_of_the_same_code_are_equal(tmp_path: Path) -> None:
     """Two recordings of the same code are equal, although they run at different times.
 
     Every command of an undamaged session ends with code 0, and a handoff's child is recorded.

@@ -64,7 +64,7 @@ def test_later_sources_have_precedence(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad",
+    "invalid_content",
     [
         {"context_window": -1},
         {"context_window": True},
@@ -103,9 +103,11 @@ def test_later_sources_have_precedence(config_home: ConfigHome) -> None:
         b"[" * 100_000,
     ],
 )
-def test_an_invalid_setting_falls_back_to_its_default(config_home: ConfigHome, bad: Any) -> None:
+def test_an_invalid_setting_falls_back_to_its_default(
+    config_home: ConfigHome, invalid_content: Any
+) -> None:
     """If a value is invalid or the settings file is damaged, a setting has its default."""
-    write_settings(config_home, bad)
+    write_settings(config_home, invalid_content)
     assert load_settings(config_home.where) == {
         name: Setting(key.default, "default") for name, key in settings.SETTING_DEFINITIONS.items()
     }
@@ -172,16 +174,16 @@ def test_an_overridden_setting_is_not_stored(config_home: ConfigHome, variable: 
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("old_value", "new_value"),
     [("handoff", "12k"), ("handoff@150k", "12k@150k"), ("24k@90k", "24k@90k"), ("trim", "trim")],
 )
 def test_a_compaction_setting_of_0_2_0_is_converted(
-    config_home: ConfigHome, given: str, kept: str
+    config_home: ConfigHome, old_value: str, new_value: str
 ) -> None:
     """The value ``handoff`` of the setting ``compaction`` in version 0.2.0 becomes the default size."""
-    assert store_setting("compaction", given, config_home.where) == kept
-    write_settings(config_home, {"compaction": given})
-    assert load_settings(config_home.where)["compaction"] == Setting(kept, "file")
+    assert store_setting("compaction", old_value, config_home.where) == new_value
+    write_settings(config_home, {"compaction": old_value})
+    assert load_settings(config_home.where)["compaction"] == Setting(new_value, "file")
 
 
 @pytest.mark.parametrize("value", ["49k", "0k", "handoffs", "handoff@59k", "trim handoff", "all"])
@@ -248,7 +250,7 @@ def test_storing_never_replaces_a_damaged_file(config_home: ConfigHome, content:
         assert stream.read() == before
 
 
-def test_a_failed_store_names_the_file(config_home: ConfigHome) -> None:
+def test_an_error_of_store_setting_names_the_file(config_home: ConfigHome) -> None:
     """If the settings file cannot be written, the error names the file.
 
     It also mentions disk space and permissions.

@@ -75,10 +75,10 @@ def test_ten_simultaneous_clients_lose_nothing(config_home: ConfigHome) -> None:
     _check_children_and_index(config_home, folder, set(before))
 
 
-def _start_client(home: ConfigHome, path: str, number: int) -> subprocess.Popen[str]:
+def _start_client(home: ConfigHome, path: str, client_number: int) -> subprocess.Popen[str]:
     more = {
         "RESUME_HOOKS_CLIPBOARD": "none",
-        "CLAUDE_PID": str(900_000 + number),
+        "CLAUDE_PID": str(900_000 + client_number),
         "PATH": os.environ["PATH"],
     }
     environ = {**home.environ, **more, "PYTHONPATH": f"{REPO / 'src'}:{REPO}"}

@@ -140,7 +140,9 @@ def test_a_thread_enforces_the_time_limit_without_posix(monkeypatch: pytest.Monk
         signal.raise_signal(signal.SIGINT)
 
 
-def test_only_single_processes_are_ended_without_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_process_can_be_ended_without_process_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Without process groups, a single process can be ended.
 
     A program that may have child processes is not even started, because they could not be ended.
@@ -156,11 +158,15 @@ def test_only_single_processes_are_ended_without_groups(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("handle", "error", "waited", "runs"),
+    ("handle", "error_code", "wait_result", "is_running"),
     [(7, 0, 0x102, True), (7, 0, 0, False), (0, 5, 0, True), (0, 87, 0, False)],
 )
-def test_a_windows_process_is_checked_through_a_handle(
-    handle: int, error: int, waited: int, runs: bool, monkeypatch: pytest.MonkeyPatch
+def test_windows_processes_are_checked_through_handles(
+    handle: int,
+    error_code: int,
+    wait_result: int,
+    is_running: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On Windows, a process is checked through a handle, which is closed afterwards.
 
@@ -169,8 +175,8 @@ def test_a_windows_process_is_checked_through_a_handle(
     closed: list[Any] = []
     kernel = SimpleNamespace(
         OpenProcess=lambda _rights, _inherited, _process: handle,
-        GetLastError=lambda: error,
-        WaitForSingleObject=lambda _handle, _milliseconds: waited,
+        GetLastError=lambda: error_code,
+        WaitForSingleObject=lambda _handle, _milliseconds: wait_result,
         CloseHandle=closed.append,
     )
     monkeypatch.setattr(ctypes, "windll", SimpleNamespace(kernel32=kernel), raising=False)
@@ -178,4 +184,4 @@ def test_a_windows_process_is_checked_through_a_handle(
     with monkeypatch.context() as patch:
         patch.setattr(os, "name", "nt")
         found = state_file.is_process_running(1234)
-    assert (found, closed) == (runs, [handle] if handle else [])
+    assert (found, closed) == (is_running, [handle] if handle else [])

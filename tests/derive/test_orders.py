@@ -46,7 +46,7 @@ from tests.builders import (
     tool_use,
     user,
 )
-from tests.corpus import FOREIGN_EXPORT
+from tests.corpus import FOREIGN_EXPORT_NAME
 from tests.needs import corpus_sessions
 
 STEP_NAMES = ("prompt", "compact", "trim here", "trim", "rewind", "untrim", "handoff")
@@ -231,7 +231,7 @@ def list_initial_sessions() -> list[Path | None]:
     small = [
         path
         for path in corpus_sessions()
-        if path.stat().st_size < 100_000 and path.name != FOREIGN_EXPORT
+        if path.stat().st_size < 100_000 and path.name != FOREIGN_EXPORT_NAME
     ]
     return [
         None,

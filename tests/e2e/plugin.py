@@ -87,7 +87,7 @@ def wait_for_child(home: ClientHome, parent: Path) -> Path:
     return child
 
 
-def open_session_path(tui: Terminal) -> Path:
+def path_of_open_session(tui: Terminal) -> Path:
     """Ask the client which session is open, and return the path of the session's file."""
     entry = tui.home.config / "sessions" / f"{tui.pid}.json"
     return tui.home.project_folder / f"{json.loads(entry.read_text())['sessionId']}.jsonl"

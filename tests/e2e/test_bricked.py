@@ -20,7 +20,7 @@ from tests.e2e.plugin import (
     wait_for_child,
 )
 from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV, engine_environment
-from tests.e2e.test_trim_corpus import block_values
+from tests.e2e.test_trim_corpus import count_block_values
 from tests.maintenance.fsck.cases import CASES, VALID_CONTENT
 from tests.maintenance.fsck.test_in_client import outline_request
 from tests.needs import corpus, one_in
@@ -35,7 +35,7 @@ CHANGED_THINKING_ERROR = (
     "messages.3.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
     "modified. These blocks must remain as they were in the original response."
 )
-ERRORS_BY_CASE = {
+ERRORS_BY_DEFECT_CODE = {
     "thinking-unsigned": CHANGED_THINKING_ERROR,
     "tool-call-unanswered": UNPAIRED_CALL_ERROR.format(1, "toolu_1"),
 }
@@ -99,7 +99,7 @@ def check_no_question_appears(tui: Tui) -> None:
     tui.wait_for("Mock reply")
 
 
-@pytest.mark.parametrize("code", one_in(2, ERRORS_BY_CASE))
+@pytest.mark.parametrize("code", one_in(2, ERRORS_BY_DEFECT_CODE))
 def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str) -> None:
     """If the user answers the question with one key, a repaired copy opens, without a request.
 
@@ -110,7 +110,7 @@ def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str)
         modern_tui, plugin, CASES_BY_DEFECT_CODE[code].content, OVERLOADED_ERROR
     )
     check_no_question_appears(modern_tui)
-    modern_tui.api.script = lambda _: Refusal(400, ERRORS_BY_CASE[code])
+    modern_tui.api.script = lambda _: Refusal(400, ERRORS_BY_DEFECT_CODE[code])
     modern_tui.submit("hello again DELTA")
     modern_tui.wait_for(REPAIR_QUESTION)
     modern_tui.wait_until_idle(2)
@@ -166,8 +166,10 @@ def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
     tui.wait_for("Mock reply")
     (request,) = tui.api.main_requests()[asked:]
     assert error_of_invalid_request(request) == ""
-    assert block_values(request, "tool_use", "id") == block_values(first, "tool_use", "id")
-    assert block_values(request, "tool_result", "tool_use_id") == block_values(
+    assert count_block_values(request, "tool_use", "id") == count_block_values(
+        first, "tool_use", "id"
+    )
+    assert count_block_values(request, "tool_result", "tool_use_id") == count_block_values(
         first, "tool_result", "tool_use_id"
     )
 

@@ -53,7 +53,7 @@ def project_with_sessions(home: ClientHome, client: ClientVersion) -> Path:
 def start_screen(
     home: ClientHome, api: MockApi, *arguments: str, cwd: Path | None = None, **screen_size: int
 ) -> Screen:
-    """Run ``resume-hooks`` with these words in the client's home, and return its screen."""
+    """Run ``resume-hooks`` with these arguments in the client's home, and return its screen."""
     path = f"{home.root}/bin:{os.environ.get('PATH', os.defpath)}"
     environ = home.env(api.client_env() | {"PATH": path, "PYTHON": sys.executable})
     return Screen(

@@ -334,7 +334,10 @@ def test_forks_of_a_sample_send_their_parents_messages(
 def test_forks_of_thirty_sessions_send_their_parents_messages(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
-    """Forks of thirty sessions and of the sample sessions, whole and cut, send their parents' messages."""
+    """Forks of thirty sessions and of the sample sessions send their parents' messages.
+
+    The forks contain the whole session or are cut at random messages.
+    """
     check_forks_at_random_cuts(name, VERSIONS, home, api)
 
 
@@ -344,7 +347,7 @@ def test_forks_of_thirty_sessions_send_their_parents_messages(
 def test_a_fork_before_a_compaction_sends_the_old_messages(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
-    """A fork from before the last compaction sends the same messages as a copy cut at the compaction."""
+    """A fork from before the last compaction sends the messages of a copy that ends at the compaction."""
     parent = install_corpus_session(home, name)
     before = parent.read_bytes()
     lines = before.splitlines(keepends=True)

@@ -21,7 +21,7 @@ from tests.e2e.plugin import (
     LINEAGE_MARKER,
     children_of_session,
     data_of_verb,
-    open_session_path,
+    path_of_open_session,
     text_of_request,
     wait_for_child,
 )
@@ -161,7 +161,7 @@ def test_a_rollover_extends_the_last_request(
 def wait_for_open_child(tui: Tui, parent: Path) -> Path:
     """Wait until the client has opened the child of a rollover, and return the child's file."""
     child = wait_for_child(tui.home, parent)
-    assert wait_until(lambda: open_session_path(tui) == child)
+    assert wait_until(lambda: path_of_open_session(tui) == child)
     tui.wait_until_idle()
     return child
 

@@ -125,21 +125,23 @@ def ids_of_blocks(message: dict[str, Any], block_type: str, id_key: str) -> list
 
 
 def assert_every_client_resends_the_contents(
-    home: ClientHome, api: MockApi, session: Path, before: bytes, live: Request
+    home: ClientHome, api: MockApi, session: Path, content_before_trim: bytes, live_request: Request
 ) -> None:
-    """Check that each client that resumes the session sends the same contents as ``live``.
+    """Check that each client that resumes the session sends the same contents as ``live_request``.
 
-    ``live`` is the request of the client that trimmed the session. Also check that the uuid of each
+    ``live_request`` is the request of the client that trimmed the session. Also check that the uuid of each
     appended record occurs only once.
     """
     raw = session.read_bytes()
-    assert raw.startswith(before)
+    assert raw.startswith(content_before_trim)
     uuids = Counter(node.uuid for node in scan_transcript(str(session)).nodes)
     appended = {
-        node.uuid for node in scan_transcript(str(session)).nodes if node.offset >= len(before)
+        node.uuid
+        for node in scan_transcript(str(session)).nodes
+        if node.offset >= len(content_before_trim)
     }
     assert [uuid for uuid in appended if uuids[uuid] > 1] == []
-    expected = contents_before_last_prompt(live)
+    expected = contents_before_last_prompt(live_request)
     for version in CLIENT_VERSIONS_TO_RESUME_WITH:
         session.write_bytes(raw)
         api.clear_requests()

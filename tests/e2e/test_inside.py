@@ -26,7 +26,7 @@ from tests.e2e.plugin import (
     LINEAGE_MARKER,
     PARENT_ID,
     children_of_session,
-    open_session_path,
+    path_of_open_session,
     text_of_request,
     wait_for_child,
 )
@@ -236,7 +236,7 @@ def test_trim_untrim_and_reading_commands_answer_directly(
     modern_tui.key("1")
     modern_tui.wait_until_gone("1. Open the trimmed copy")
     trimmed = wait_for_child(modern_tui.home, parent)
-    assert wait_until(lambda: open_session_path(modern_tui) == trimmed)
+    assert wait_until(lambda: path_of_open_session(modern_tui) == trimmed)
     modern_tui.wait_until_idle()
     assert not modern_tui.api.requests, "the session that is left answers nothing"
     assert modern_tui.input_text() == "now go on BETA"
@@ -249,7 +249,7 @@ def test_trim_untrim_and_reading_commands_answer_directly(
     modern_tui.wait_until_idle()
     modern_tui.submit("/untrim")
     whole = wait_for_child(modern_tui.home, trimmed)
-    assert wait_until(lambda: open_session_path(modern_tui) == whole)
+    assert wait_until(lambda: path_of_open_session(modern_tui) == whole)
     modern_tui.wait_until_idle()
     modern_tui.submit("now go on GAMMA")
     modern_tui.wait_for("Mock reply 2")
@@ -355,8 +355,8 @@ def test_a_failure_is_reported_and_the_session_continues(
 ) -> None:
     """If the engine fails, ``/handoff`` reports the failure, and the next prompt is answered.
 
-    The report is not sent to the model. If the module gets no answer from the engine, the hook
-    answers the command with the prefix.
+    The report is not sent to the model. If the module gets no answer from the engine,
+    ``/resume-hooks:handoff`` is answered by the hook.
     """
     does = tmp_path / "does.py"
     open_real_session(

@@ -23,7 +23,7 @@ from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import NEWEST_VERSION, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import build_plugin, open_session_path
+from tests.e2e.plugin import build_plugin, path_of_open_session
 from tests.e2e.test_cost_card import USAGE_BELOW_LIMIT
 from tests.e2e.test_in_place import assert_request_is_valid, request_contents
 from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV
@@ -84,7 +84,7 @@ class PlayedSession:
     @property
     def session(self) -> Path:
         """The file of the open session."""
-        return open_session_path(self.tui)
+        return path_of_open_session(self.tui)
 
     def play(self, step: str) -> None:
         """Perform a step and wait until the screen no longer changes."""

@@ -23,7 +23,7 @@ FIRST_ID, SECOND_ID = session_id(1), session_id(2)
 DAY_AGO = time.time() - 24 * 60 * 60
 
 
-def trash_entry(locator: str, home: ClientHome) -> ArchivedSession:
+def find_trash_entry(locator: str, home: ClientHome) -> ArchivedSession:
     """Return the session's entry in the trash."""
     where = home.where
     return locate_archived.find_archived(locator, where, trash.list_deleted(where))
@@ -189,7 +189,7 @@ def test_a_deleted_session_can_be_restored_to_the_picker(
         assert gone.returncode != 0
         assert not api.main_requests()
         restore.restore_session(
-            restore.plan_restore(trash_entry("parser works", home), home.where), home.where
+            restore.plan_restore(find_trash_entry("parser works", home), home.where), home.where
         )
         assert "parser works" in picker_text(tui)
     assert Path(session.path).read_bytes() == whole
@@ -215,7 +215,7 @@ def test_a_restored_old_session_survives_the_client_s_cleanup(
         delete.plan_delete(locate.session_file(session.path), home.where), home.where
     )
     restore.restore_session(
-        restore.plan_restore(trash_entry(FIRST_ID, home), home.where), home.where
+        restore.plan_restore(find_trash_entry(FIRST_ID, home), home.where), home.where
     )
     api.script = model_that_waits_for_removal(Path(expired.path))
     run_print(client, home, api, "hello")

@@ -34,9 +34,9 @@ def test_print_mode_shows_hits_and_asks_no_model(
     assert parent.read_bytes() == raw
 
 
-@pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
+@pytest.mark.parametrize("command_prefix", one_in(2, [">", "/resume-hooks:"]))
 def test_a_search_in_the_client_shows_indexed_hits(
-    tui: Tui, plugin: Path, parent: Path, sign: str
+    tui: Tui, plugin: Path, parent: Path, command_prefix: str
 ) -> None:
     """When a client starts, a background hook indexes new sessions and shows no message.
 
@@ -54,12 +54,12 @@ def test_a_search_in_the_client_shows_indexed_hits(
         ).fetchone()
     assert read == size == parent.stat().st_size
     assert "index" not in "\n".join(tui.screen())
-    tui.submit(f"{sign}search {SEARCHED_WORDS}")
+    tui.submit(f"{command_prefix}search {SEARCHED_WORDS}")
     tui.wait_for(f"/resume {PARENT_ID}")
     tui.wait_for("opens a session")
     tui.wait_until_idle()
-    if sign == ">":
+    if command_prefix == ">":
         tui.clear_restored_prompt()
-    tui.submit(f"{sign}search xyzzyplugh")
+    tui.submit(f"{command_prefix}search xyzzyplugh")
     tui.wait_for("nothing found")
     assert not tui.api.main_requests()

@@ -377,7 +377,7 @@ def forks_of_session(tui: Tui, session: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    ("size", "engine_line"),
+    ("size", "engine_script"),
     [
         (SMALL_SCREEN, f"time.sleep(0.7); {RUN_ENGINE_STATEMENT}"),
         pytest.param(SMALL_SCREEN, "", marks=pytest.mark.wide),
@@ -396,7 +396,7 @@ def test_fast_keys_do_not_leave_the_list(
     parent: Path,
     tmp_path: Path,
     size: tuple[int, int],
-    engine_line: str,
+    engine_script: str,
 ) -> None:
     """Arrow keys pressed in quick succession each mark the next row and never leave the list.
 
@@ -415,7 +415,7 @@ def test_fast_keys_do_not_leave_the_list(
     columns, rows = size
     with Tui(find_client(NEWEST_VERSION), home, api, columns=columns, rows=rows) as tui:
         open_real_session(
-            tui, plugin, engine_environment(tmp_path, engine_line) if engine_line else {}
+            tui, plugin, engine_environment(tmp_path, engine_script) if engine_script else {}
         )
         before = set(home.sessions())
         type_command(tui, "/sessions")
@@ -461,7 +461,7 @@ def marked_title(tui: Tui) -> str:
 
 
 def visible_actions(tui: Tui) -> set[str]:
-    """Return the actions and sizes whose rows are visible with all three numbers."""
+    """Return the actions and sizes in those rows on the screen that show three numbers."""
     figures = r" +[\d.]+[kM]? +[\d.]+[kM]? +[\d.]+[kM]?  \w"
     return {
         row.strip()

@@ -92,8 +92,10 @@ def compare_trimmed_children(
             continue
         trimmed = resume_request(client, home, api, write_child(decided, home.where).session_id)
         assert LINEAGE_MARKER in text_of_request(trimmed)
-        assert block_values(trimmed, "tool_use", "id") == block_values(whole, "tool_use", "id")
-        assert block_values(trimmed, "tool_result", "tool_use_id") == block_values(
+        assert count_block_values(trimmed, "tool_use", "id") == count_block_values(
+            whole, "tool_use", "id"
+        )
+        assert count_block_values(trimmed, "tool_result", "tool_use_id") == count_block_values(
             whole, "tool_result", "tool_use_id"
         )
         assert signed_thinking([message["content"] for message in trimmed["messages"]]) <= known
@@ -111,11 +113,14 @@ def resume_request(
     return api.main_requests()[-1]
 
 
-def block_values(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
+def count_block_values(request: dict[str, Any], block_type: str, key: str) -> Counter[str]:
     """Count how often each value of ``key`` occurs in the request's blocks of the given kind."""
     contents = [m["content"] for m in request["messages"] if isinstance(m["content"], list)]
     return Counter(
-        block.get(key) for content in contents for block in content if block.get("type") == kind
+        block.get(key)
+        for content in contents
+        for block in content
+        if block.get("type") == block_type
     )
 
 

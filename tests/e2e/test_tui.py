@@ -39,10 +39,12 @@ def start_session(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path
     return session
 
 
-def continue_in_child(tui: Tui | TmuxTui, command: str, card: str = "Handed off from") -> str:
+def continue_in_child(
+    tui: Tui | TmuxTui, command: str, card_pattern: str = "Handed off from"
+) -> str:
     """Paste a command that opens a child, send a prompt, and return the text of its request."""
     tui.submit_paste(command)
-    tui.wait_for(card)
+    tui.wait_for(card_pattern)
     tui.wait_until_idle()
     tui.api.clear_requests()
     tui.submit("now go on BETA")
@@ -50,18 +52,18 @@ def continue_in_child(tui: Tui | TmuxTui, command: str, card: str = "Handed off 
     return text_of_request(tui.api.main_requests()[-1])
 
 
-def assert_request_opens_handoff(said: str, parent: Path, step: str) -> None:
+def assert_request_opens_handoff(request_text: str, parent: Path, next_step: str) -> None:
     """Check that a request contains the lineage, the digest, the step and the new prompt.
 
-    From the parent's conversation, it contains only the last words, which the digest quotes.
+    Of the parent's conversation, the request contains only the last words, which the digest quotes.
     """
-    assert LINEAGE_MARKER in said
-    assert parent.stem in said
-    assert step in said
-    assert "now go on BETA" in said
-    assert said.count("Mock reply 1") == 1, "the digest quotes the last words"
-    assert DIGEST_BEGINNING in said
-    assert "No response requested" not in said
+    assert LINEAGE_MARKER in request_text
+    assert parent.stem in request_text
+    assert next_step in request_text
+    assert "now go on BETA" in request_text
+    assert request_text.count("Mock reply 1") == 1, "the digest quotes the last words"
+    assert DIGEST_BEGINNING in request_text
+    assert "No response requested" not in request_text
 
 
 def check_id_is_copied_and_linked(tui: Tui, session: Path) -> None:

@@ -13,7 +13,7 @@ from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import children_of_session, open_session_path, text_of_request
+from tests.e2e.plugin import children_of_session, path_of_open_session, text_of_request
 from tests.e2e.test_context_rollover import environment_with_client_on_path, model_that_summarises
 from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV, open_real_session
 
@@ -39,7 +39,7 @@ def check_clients_continue_in_own_children(two_tuis: tuple[Tui, Tui], parent: Pa
     found = [
         path
         for path in children_of_session(home, parent)
-        if path in {open_session_path(tui) for tui in two_tuis}
+        if path in {path_of_open_session(tui) for tui in two_tuis}
     ]
     held = [sorted(set(re.findall(r"prompt of client \d", path.read_text()))) for path in found]
     assert sorted(held) == [["prompt of client 0"], ["prompt of client 1"]]

@@ -9,8 +9,8 @@ from typing import Any
 from tests.builders import CWD, SESSION, Record, session_id
 from tests.fuzz.draws import Draws
 
-FEW_IDS = (*(f"{n:08x}-aaaa-4aaa-8aaa-aaaaaaaaaaaa" for n in range(9)), "x", "")
-"""Only a few ids, so that cycles, late parents and duplicate ids occur."""
+REUSED_IDS = (*(f"{n:08x}-aaaa-4aaa-8aaa-aaaaaaaaaaaa" for n in range(9)), "x", "")
+"""So few ids that cycles, late parents and duplicate ids occur."""
 
 SESSION_IDS = (SESSION, *(session_id(n) for n in range(1, 5)))
 RECORD_TYPES = (
@@ -95,9 +95,13 @@ def draw_block(draws: Draws) -> Any:
 def draw_record(draws: Draws) -> Record:
     """Return a record that is almost valid."""
     kind = draws.pick(RECORD_TYPES)
-    made: Record = {"type": kind, "sessionId": draws.pick(SESSION_IDS), "uuid": draws.pick(FEW_IDS)}
+    made: Record = {
+        "type": kind,
+        "sessionId": draws.pick(SESSION_IDS),
+        "uuid": draws.pick(REUSED_IDS),
+    }
     if draws.number_below(4):
-        made["parentUuid"] = draws.pick(FEW_IDS) or None
+        made["parentUuid"] = draws.pick(REUSED_IDS) or None
     made["timestamp"] = (
         draws.text() if draws.flip_coin(6) else f"2026-01-31T09:{draws.number_below(60):02}:00.000Z"
     )
@@ -108,7 +112,7 @@ def draw_record(draws: Draws) -> Record:
         made["message"] = {
             "role": kind,
             "content": content,
-            "id": draws.pick(FEW_IDS),
+            "id": draws.pick(REUSED_IDS),
             "model": draws.text(),
         }
         if kind == "assistant" and draws.flip_coin():
@@ -122,13 +126,13 @@ def draw_record(draws: Draws) -> Record:
             ("compact_boundary", "local_command", "informational", "turn_duration")
         )
         kept = {
-            "anchorUuid": draws.pick(FEW_IDS),
-            "headUuid": draws.pick(FEW_IDS),
-            "tailUuid": draws.pick(FEW_IDS),
+            "anchorUuid": draws.pick(REUSED_IDS),
+            "headUuid": draws.pick(REUSED_IDS),
+            "tailUuid": draws.pick(REUSED_IDS),
         }
         listed = {
-            "anchorUuid": draws.pick(FEW_IDS),
-            "uuids": draws.draw_list(3, lambda: draws.pick(FEW_IDS)),
+            "anchorUuid": draws.pick(REUSED_IDS),
+            "uuids": draws.draw_list(3, lambda: draws.pick(REUSED_IDS)),
         }
         preserved = (
             {"preservedMessages": listed} if draws.flip_coin() else {"preservedSegment": kept}

@@ -83,7 +83,7 @@ REASONS_BY_CASE = {
     "a duplicate uuid: the last record wins": CUT_AT_PARENT_REASON,
     "parents after their children": CUT_AT_PARENT_REASON,
 }
-"""Maps the name of each case in which the SDK's fork differs from ours to the reason."""
+"""The reasons why the SDK's fork differs from ours. The keys are the names of the cases."""
 
 
 def uuids_of_fork_messages(path: str) -> list[str]:

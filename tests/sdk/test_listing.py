@@ -213,7 +213,7 @@ def test_unlike_ours_the_sdk_shows_the_last_prompt_as_a_title(config_home: Confi
 def test_unlike_ours_the_sdk_skips_a_very_long_first_line(config_home: ConfigHome) -> None:
     """The SDK does not list a session with a very long first line. We show its first prompt.
 
-    The client resumes the session.
+    Clients can resume such a session.
     """
     write_session(
         config_home.project(), session_id(1), [user("word " * 40_000, uuid="u"), *conversation(1)]

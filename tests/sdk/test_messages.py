@@ -90,8 +90,8 @@ REASONS_AND_UUIDS_BY_CASE = {
     "a progress record after its child is unknown to it": (FOLLOWED_PROGRESS_REASON, "u1 a1 u2 a2"),
     "a queued prompt goes by the id that it was sent under": (UNKNOWN_QUEUED_ID_REASON, "a2"),
 }
-"""Maps the name of each case in which the SDK differs from us to the reason and to the uuids of the
-SDK's messages."""
+"""The reasons why the SDK's messages differ from ours, each with the uuids of the SDK's messages.
+The keys are the names of the cases."""
 
 # Number of sessions in the corpus that differ, for each reason.
 DIFFERENCE_COUNTS_BY_REASON = {
@@ -127,13 +127,13 @@ def uuids_of_our_messages(transcript: Transcript) -> list[str]:
 
 @pytest.mark.parametrize("case", CHAIN_CASES, ids=lambda case: case.name)
 def test_conversations_of_each_case_agree(project: Path, case: Case) -> None:
-    """For each small transcript, the SDK shows the same conversation as we do, or a listed difference."""
+    """For each small transcript, the SDK and we show the same conversation, except for known differences."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(case.records))
-    own = uuids_of_our_messages(scan_transcript(str(path)))
-    _, told = REASONS_AND_UUIDS_BY_CASE.get(case.name, ("", " ".join(own)))
-    assert " ".join(uuids_of_sdk_messages(SESSION)) == told
-    assert (case.name in REASONS_AND_UUIDS_BY_CASE) is (told != " ".join(own))
+    our_uuids = uuids_of_our_messages(scan_transcript(str(path)))
+    _, sdk_uuids = REASONS_AND_UUIDS_BY_CASE.get(case.name, ("", " ".join(our_uuids)))
+    assert " ".join(uuids_of_sdk_messages(SESSION)) == sdk_uuids
+    assert (case.name in REASONS_AND_UUIDS_BY_CASE) is (sdk_uuids != " ".join(our_uuids))
 
 
 def test_each_difference_names_an_existing_case() -> None:
@@ -141,7 +141,9 @@ def test_each_difference_names_an_existing_case() -> None:
     assert REASONS_AND_UUIDS_BY_CASE.keys() <= {case.name for case in CHAIN_CASES}
 
 
-def _reason_for_difference(transcript: Transcript, own: list[str], told: list[str]) -> str:
+def _reason_for_difference(
+    transcript: Transcript, our_uuids: list[str], sdk_uuids: list[str]
+) -> str:
     """Return the reason why the SDK's messages of a real session differ from ours, or "" if it is unknown."""
     kept = {
         uuid
@@ -149,17 +151,26 @@ def _reason_for_difference(transcript: Transcript, own: list[str], told: list[st
         if node.kept_segment
         for uuid in node.kept_segment.uuids or ()
     }
-    if own != told and kept and [uuid for uuid in own if uuid not in kept] == told:
+    if (
+        our_uuids != sdk_uuids
+        and kept
+        and [uuid for uuid in our_uuids if uuid not in kept] == sdk_uuids
+    ):
         return KEPT_MESSAGES_OMITTED_REASON
-    if own != told and sorted(own) == sorted(told):
+    if our_uuids != sdk_uuids and sorted(our_uuids) == sorted(sdk_uuids):
         results = {node.uuid for node in transcript.chain if node.answered_call_ids}
         return (
             SORTED_RESULTS_REASON
-            if [u for u in own if u not in results] == [u for u in told if u not in results]
+            if [u for u in our_uuids if u not in results]
+            == [u for u in sdk_uuids if u not in results]
             else ""
         )
     broken = {node.uuid for node in transcript.nodes if node.is_broken}
-    return UNUSABLE_RECORDS_REASON if own != told and told and told[-1] in broken else ""
+    return (
+        UNUSABLE_RECORDS_REASON
+        if our_uuids != sdk_uuids and sdk_uuids and sdk_uuids[-1] in broken
+        else ""
+    )
 
 
 def test_messages_of_every_real_session_agree(project: Path) -> None:
@@ -174,19 +185,21 @@ def test_messages_of_every_real_session_agree(project: Path) -> None:
         copy = project / f"{session}.jsonl"
         shutil.copyfile(file, copy)
         transcript = scan_transcript(str(copy))
-        own, told = uuids_of_our_messages(transcript), uuids_of_sdk_messages(session)
-        if own != told:
-            reason = _reason_for_difference(transcript, own, told)
+        our_uuids, sdk_uuids = uuids_of_our_messages(transcript), uuids_of_sdk_messages(session)
+        if our_uuids != sdk_uuids:
+            reason = _reason_for_difference(transcript, our_uuids, sdk_uuids)
             assert reason, (
-                f"{file}: no reason is known for {len(own)} messages here, {len(told)} of the SDK"
+                f"{file}: no reason is known for {len(our_uuids)} messages here, {len(sdk_uuids)} of the SDK"
             )
             reasons[reason] += 1
         for limit, offset in (
-            ((1, 0), (7, 3), (None, max(0, len(own) - 2)), (5, len(own) + 1)) if own == told else ()
+            ((1, 0), (7, 3), (None, max(0, len(our_uuids) - 2)), (5, len(our_uuids) + 1))
+            if our_uuids == sdk_uuids
+            else ()
         ):
             assert (
                 uuids_of_sdk_messages(session, limit, offset)
-                == own[offset : None if limit is None else offset + limit]
+                == our_uuids[offset : None if limit is None else offset + limit]
             )
         copy.unlink()
     assert dict(reasons) == DIFFERENCE_COUNTS_BY_REASON

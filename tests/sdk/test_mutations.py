@@ -58,10 +58,10 @@ def copies(config_home: ConfigHome) -> CopiedSessions:
     return config_home, paths
 
 
-def sdk_list(drop: tuple[str, ...] = ("last_modified",)) -> list[dict[str, Any]]:
-    """Return the SDK's list without the fields ``drop``, sorted by id."""
+def sdk_list(omitted_fields: tuple[str, ...] = ("last_modified",)) -> list[dict[str, Any]]:
+    """Return the SDK's list without the fields ``omitted_fields``, sorted by id."""
     rows = [
-        {key: value for key, value in vars(row).items() if key not in drop}
+        {key: value for key, value in vars(row).items() if key not in omitted_fields}
         for row in list_sessions()
     ]
     return sorted(rows, key=lambda row: str(row["session_id"]))
@@ -203,7 +203,7 @@ def test_a_blank_tag_is_refused(
 def test_unlike_the_sdks_our_empty_tag_removes_the_tag(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """The SDK refuses the tag ``""``. Our command removes the session's tag if it gets this tag."""
+    """The SDK refuses the tag ``""``. If our command gets this tag, it removes the session's tag."""
     with pytest.raises(ValueError, match="non-empty"):
         tag_session(SESSION, "")
     tag_session(SESSION, "theirs")

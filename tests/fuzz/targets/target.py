@@ -21,7 +21,7 @@ have raised.
 
 
 class Target(NamedTuple):
-    """A fuzz target. ``prepare`` gets a home of its own. ``case_count`` is its share of 10,000 cases."""
+    """A fuzz target. ``prepare`` gets a separate home. ``case_count`` is its share of 10,000 cases."""
 
     name: str
     case_count: int

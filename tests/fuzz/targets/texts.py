@@ -27,7 +27,7 @@ from tests.fuzz.draws import Draws
 from tests.fuzz.material import draw_line
 from tests.fuzz.targets.target import Target, TryCase, assert_expected_error
 
-LINE_PIECES = (
+BYTES_AROUND_LINE_ENDS = (
     b"\n",
     b"\r\n",
     b"\r",
@@ -42,7 +42,7 @@ LINE_PIECES = (
 FORBIDDEN_CHARACTERS = frozenset(
     "".join(map(chr, [*range(9), *range(11, 32), 127, *range(128, 160), 0x202E, 0x2066]))
 )
-"""Matches characters that a terminal obeys or that reorder text, except tabs and line breaks."""
+"""Characters that a terminal obeys or that reorder text, except tabs and line breaks."""
 
 
 def make_line_check(_: ConfigHome) -> TryCase:
@@ -53,7 +53,7 @@ def make_line_check(_: ConfigHome) -> TryCase:
 
     def try_case(draws: Draws) -> None:
         whole = b"".join(
-            draws.pick(LINE_PIECES) if draws.flip_coin() else draws.take_bytes(30)
+            draws.pick(BYTES_AROUND_LINE_ENDS) if draws.flip_coin() else draws.take_bytes(30)
             for _ in range(draws.number_below(24))
         )
         found = list(read_lines(io.BytesIO(whole)))
