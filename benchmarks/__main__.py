@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.bench import LARGE_SESSION_ID, Bench
-from benchmarks.expiry import print_starts
+from benchmarks.expiry import print_start_times
 from benchmarks.large import print_large_rows
 from benchmarks.search import print_search_rows
 from benchmarks.trim import print_trims
@@ -101,26 +101,26 @@ def main() -> int:
         print_trims(bench, found)
         print_search_rows(bench, found)
         print_vault_rows(bench)
-        print_starts(Path(scratch) / "starts")
+        print_start_times(Path(scratch) / "starts")
         print_large_rows(bench)
     return 0
 
 
-def print_peer_rows(bench: Bench, found: str | None) -> None:
+def print_peer_rows(bench: Bench, peer_program: str | None) -> None:
     """Print rows for the peer's command line in the same home."""
-    if found is None:
+    if peer_program is None:
         print(
             "peer: not measured; set BENCH_PEER to the aichat of a scratch venv with claude-code-tools"
         )
         return
     for name, locator in (("id", LARGE_SESSION_ID), ("prefix", LARGE_SESSION_ID[:8])):
-        spent = bench.median_ms(([found, "lineage", locator], b"", bench.work), 5)
+        spent = bench.median_ms(([peer_program, "lineage", locator], b"", bench.work), 5)
         print_row(f"peer: aichat lineage by {name}, 2,000 files", spent, "")
     print("peer: its prompt hook is not in its wheel, so it is not measured here")
 
 
 def print_row(row_name: str, spent: float, target: str) -> None:
-    """Print one row of the table."""
+    """Print a row with the time in milliseconds and the target."""
     print(f"{row_name:52} {spent:8.1f}   {target}", flush=True)
 
 

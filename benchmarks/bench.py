@@ -28,19 +28,21 @@ COMPACTED_SESSION_ID = "0d5e5530-0000-4000-8000-0000000000b3"
 Run = tuple[list[str], bytes, Path]
 
 
-def run_in_process(make: Callable[..., object], *arguments: object, **named: object) -> None:
-    """Call ``make`` in another process.
+def run_in_process(
+    function: Callable[..., object], *arguments: object, **keyword_arguments: object
+) -> None:
+    """Call ``function`` in another process.
 
     A measured process begins with the peak memory of the process that starts it, so this process
     must stay small.
     """
     process = multiprocessing.get_context("spawn").Process(
-        target=make, args=arguments, kwargs=named
+        target=function, args=arguments, kwargs=keyword_arguments
     )
     process.start()
     process.join()
     if process.exitcode:
-        raise RuntimeError(f"{make} failed")
+        raise RuntimeError(f"{function} failed")
 
 
 class Bench:

@@ -54,7 +54,7 @@ class SessionSizes(NamedTuple):
     the length of the live conversation.
     """
 
-    tokens: dict[str, int]
+    tokens_by_place: dict[str, int]
     window_by_place: dict[str, int | None]
     places_with_estimates: frozenset[str]
     character_count: int
@@ -74,12 +74,12 @@ def main() -> int:
             found = measure_sizes(session_file(str(installed)), home.where)
             if found is None:
                 continue
-            kind = compare_sizes(found)
+            kind = classify_sizes(found)
             compared[kind] += 1
             windows += len(set(found.window_by_place.values())) <= 1
             name = path.relative_to(corpus_folder())
             if kind == DIFFERENT:
-                print(f"apart: {name}: {found.tokens}")
+                print(f"apart: {name}: {found.tokens_by_place}")
             if len(set(found.window_by_place.values())) > 1:
                 print(f"windows: {name}: {found.window_by_place}")
             sent_characters = (
@@ -90,7 +90,9 @@ def main() -> int:
             if sent_characters is not None:
                 sent_count += 1
                 beyond = round((sent_characters - found.character_count) / CHARACTERS_PER_TOKEN)
-                is_close = are_close(found.tokens["info"] + beyond, found.tokens["info"])
+                is_close = are_close(
+                    found.tokens_by_place["info"] + beyond, found.tokens_by_place["info"]
+                )
                 sent_close += is_close
                 if not is_close:
                     print(
@@ -110,22 +112,24 @@ def main() -> int:
 SAME, MARKED, DIFFERENT = range(3)
 
 
-def compare_sizes(found: SessionSizes) -> int:
+def classify_sizes(sizes: SessionSizes) -> int:
     """Return SAME if all sizes are equal within 2 %, else MARKED or DIFFERENT.
 
     MARKED means that the sizes that are not called estimates are equal.
     """
-    if are_close(min(found.tokens.values()), max(found.tokens.values())):
+    if are_close(min(sizes.tokens_by_place.values()), max(sizes.tokens_by_place.values())):
         return SAME
     firm = [
-        count for place, count in found.tokens.items() if place not in found.places_with_estimates
+        count
+        for place, count in sizes.tokens_by_place.items()
+        if place not in sizes.places_with_estimates
     ]
     return MARKED if not firm or are_close(min(firm), max(firm)) else DIFFERENT
 
 
-def are_close(one: int, other: int) -> bool:
+def are_close(first_size: int, second_size: int) -> bool:
     """Check whether two sizes differ by at most 2 %."""
-    return abs(one - other) <= MAX_DIFFERENCE_FRACTION * max(one, other)
+    return abs(first_size - second_size) <= MAX_DIFFERENCE_FRACTION * max(first_size, second_size)
 
 
 def measure_sizes(session: SessionFile, where: Where) -> SessionSizes | None:
@@ -144,11 +148,11 @@ def measure_sizes(session: SessionFile, where: Where) -> SessionSizes | None:
         return None
     said = [transcript.read_record(node) for node in transcript.chain if node.kind in MESSAGE_KINDS]
     tokens = {"info": info.tokens, "/full": full.tokens}
-    windows = {"info": known_window(info), "/full": known_window(full)}
+    windows = {"info": get_known_window(info), "/full": get_known_window(full)}
     estimates = {place for place, use in (("info", info), ("/full", full)) if use.is_estimate}
     if row is not None and row.context_tokens is not None:
         tokens["sessions"] = row.context_tokens
-        windows["sessions"] = known_window(row.context)
+        windows["sessions"] = get_known_window(row.context)
         estimates |= {"sessions"} if row.context.is_estimate else set()
     for place, plan in (("trim", size_before_trim), ("handoff", size_before_handoff)):
         before = plan(session, where)
@@ -159,9 +163,9 @@ def measure_sizes(session: SessionFile, where: Where) -> SessionSizes | None:
     return SessionSizes(tokens, windows, frozenset(estimates), count_message_characters(said))
 
 
-def known_window(use: ContextSize) -> int | None:
+def get_known_window(context_size: ContextSize) -> int | None:
     """Return the window of a context, or None if it is unknown."""
-    return use.window if use.is_window_known else None
+    return context_size.window if context_size.is_window_known else None
 
 
 def size_before_trim(session: SessionFile, where: Where) -> int:
@@ -196,13 +200,13 @@ def count_sent_characters(home: ClientHome, path: Path) -> int | None:
     )
 
 
-def count_message_characters(rows: Iterable[Record]) -> int:
+def count_message_characters(records: Iterable[Record]) -> int:
     """Return the number of characters in all texts, calls and answers.
 
     The client's reminders are not counted, because each start adds new ones. Thinking is not
     counted either, because the client does not send the thinking of earlier turns.
     """
-    return sum(make_node(_keep_talk(row), Line(0, 0, b"")).character_count for row in rows)
+    return sum(make_node(_keep_talk(row), Line(0, 0, b"")).character_count for row in records)
 
 
 def _keep_talk(row: Record) -> Record:
@@ -211,7 +215,7 @@ def _keep_talk(row: Record) -> Record:
     kept = []
     for part in parts:
         if part.get("type") not in THINKING_TYPES and not _is_reminder_block(part):
-            kept.append(_without_reminders(part))
+            kept.append(_remove_reminders(part))
     return row | {"message": row["message"] | {"content": kept}}
 
 
@@ -219,20 +223,20 @@ def _is_reminder_block(block: Record) -> bool:
     return block.get("type") == "text" and str(block.get("text")).lstrip().startswith(REMINDER_TAG)
 
 
-def _without_reminders(part: Record) -> Record:
+def _remove_reminders(block: Record) -> Record:
     """Return a block without the reminders that the client adds to a tool's result."""
-    content = part.get("content")
-    if part.get("type") != "tool_result":
-        return part
+    content = block.get("content")
+    if block.get("type") != "tool_result":
+        return block
     if isinstance(content, str):
-        return part | {"content": _REMINDERS_PATTERN.sub("", content)}
+        return block | {"content": _REMINDERS_PATTERN.sub("", content)}
     texts = []
-    for block in content or []:
-        if block.get("type") == "text":
-            texts.append(block | {"text": _REMINDERS_PATTERN.sub("", block["text"])})
+    for inner_block in content or []:
+        if inner_block.get("type") == "text":
+            texts.append(inner_block | {"text": _REMINDERS_PATTERN.sub("", inner_block["text"])})
         else:
-            texts.append(block)
-    return part | {"content": texts}
+            texts.append(inner_block)
+    return block | {"content": texts}
 
 
 if __name__ == "__main__":

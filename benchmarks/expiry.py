@@ -59,12 +59,12 @@ class ExpiringHome:
             write_session(self.folder, own_id, conversation(2, session_id=own_id))
         self.set_ages(0)
 
-    def set_ages(self, due: int) -> None:
-        """Let ``due`` sessions expire soon, and the others in two weeks. Also empty the vault."""
+    def set_ages(self, due_count: int) -> None:
+        """Let ``due_count`` sessions expire soon and the others in two weeks, and empty the vault."""
         shutil.rmtree(self.state / "vault", ignore_errors=True)
         (self.state / "pending" / f"due-{self.folder.name}.json").unlink(missing_ok=True)
         for number in range(FILE_COUNT):
-            then = time.time() - (25 if number < due else 10) * DAY_SECONDS
+            then = time.time() - (25 if number < due_count else 10) * DAY_SECONDS
             os.utime(self.folder / f"{session_id(number)}.jsonl", (then, then))
 
     def run_start_hook(self) -> ProcessTimes:
@@ -109,8 +109,8 @@ class ExpiringHome:
         return len(list(vault.iterdir())) if vault.exists() else 0
 
 
-def print_starts(scratch: Path) -> None:
-    """Print the rows of the table."""
+def print_start_times(scratch: Path) -> None:
+    """Print how long the start of a session takes if 0, 1 or many sessions expire soon."""
     home = ExpiringHome(scratch)
     print(f"\n{f'the start of a session, {FILE_COUNT:,} sessions':52} {'ms':>8} {'cpu ms':>8}")
     print_row("sh -c true", lambda: home.run("true"), rounds=41)
@@ -143,4 +143,4 @@ def print_row(
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="resume-hooks-starts-") as folder:
-        print_starts(Path(folder))
+        print_start_times(Path(folder))

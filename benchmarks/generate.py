@@ -26,7 +26,7 @@ Record = dict[str, Any]
 Piece = list[Record]
 
 START_TIME = datetime(2026, 1, 1, tzinfo=UTC)
-VERSION = "2.1.329"
+CLIENT_VERSION = "2.1.329"
 MAX_TURN_BYTES = 2_000_000
 """The maximum number of bytes of a turn. With longer turns, the size of a session would depend on
 chance."""
@@ -80,26 +80,26 @@ def generate_session(
 
 
 def generate_home(
-    config: str, sessions: int, total_bytes: int, seed: int = 0, *, projects: int = 12
+    config: str, session_count: int, total_bytes: int, seed: int = 0, *, project_count: int = 12
 ) -> list[str]:
-    """Write sessions of very different sizes, about ``total_bytes`` in all, to ``config``/projects.
+    """Write sessions of very different sizes to the home ``config``, with about ``total_bytes`` in all.
 
-    Return their paths, oldest first. Their modification times are an hour apart, and the last is
+    Return the paths of the sessions, oldest first. Their modification times are an hour apart, and the last is
     now. Session 7, for example, has the title ``Session 7`` and the folder ``/home/user/project-<7
-    modulo projects>``.
+    modulo project_count>``.
     """
     random_source = random.Random(seed)
-    weights = [random_source.lognormvariate(0, 1.6) for _ in range(sessions)]
+    weights = [random_source.lognormvariate(0, 1.6) for _ in range(session_count)]
     now = datetime.now(UTC).timestamp()
     paths = []
     for number, weight in enumerate(weights):
-        cwd = f"/home/user/project-{number % projects}"
+        cwd = f"/home/user/project-{number % project_count}"
         path = os.path.join(config, "projects", project_key(cwd), f"{_new_id(random_source)}.jsonl")
         size = int(total_bytes * weight / sum(weights))
         generate_session(
             path, size, seed + number, cwd=cwd, title=f"Session {number}", days=number / 24
         )
-        moment = now - 3600 * (sessions - number)
+        moment = now - 3600 * (session_count - number)
         os.utime(path, (moment, moment))
         paths.append(path)
     return paths
@@ -158,7 +158,7 @@ def _build_compaction(
         "sessionId": place.session_id,
         "cwd": place.cwd,
         "gitBranch": place.branch,
-        "version": VERSION,
+        "version": CLIENT_VERSION,
     }
     common = {"isSidechain": False, "timestamp": at, **rest}
     boundary = {
@@ -201,7 +201,7 @@ def _renew_record(record: Record, ids: _NewIds, place: Place) -> Record:
     """Return a record with new ids and the session's folder, with parentUuid first."""
     record = {"parentUuid": None, **record}
     record.update(
-        uuid=ids.new_uuid(), sessionId=place.session_id, cwd=place.cwd, gitBranch=place.branch, version=VERSION,
+        uuid=ids.new_uuid(), sessionId=place.session_id, cwd=place.cwd, gitBranch=place.branch, version=CLIENT_VERSION,
         isSidechain=False,
     )  # fmt: skip
     record.pop("sourceToolAssistantUUID", None)
@@ -219,7 +219,7 @@ def _renew_record(record: Record, ids: _NewIds, place: Place) -> Record:
 
 @functools.cache
 def _read_real_turns() -> tuple[Piece, ...]:
-    """Return the turns of the corpus in which every call has its result."""
+    """Return the turns of the corpus in which every call has a result."""
     found = []
     for path in corpus_sessions():
         transcript = scan_transcript(str(path))

@@ -40,7 +40,7 @@ class ProcessCost(NamedTuple):
 class Library:
     """A home with 3,000 sessions, to which a session of 50 MB can be added.
 
-    ``env`` is the environment in which commands use this home.
+    ``env`` is the environment of the commands that use this home.
     """
 
     def __init__(self, bench: Bench, folder: Path) -> None:
@@ -118,7 +118,7 @@ class Library:
             cwd=cwd,
         ) as process:
             seen = [0]
-            watcher = threading.Thread(target=_watch, args=(process, seen))
+            watcher = threading.Thread(target=_sample_memory, args=(process, seen))
             watcher.start()
             process.communicate(stdin)
             watcher.join()
@@ -126,7 +126,7 @@ class Library:
 
 
 def format_machine_load() -> str:
-    """Return the load of the machine in the last minute as text. It includes this benchmark."""
+    """Return a text with the machine's load in the last minute. This benchmark is part of the load."""
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
@@ -142,14 +142,14 @@ def print_row(row_name: str, spent: ProcessCost, target: str) -> None:
 
 
 def print_note(text: str) -> None:
-    """Print a remark on the row above it."""
+    """Print a remark below the row to which it belongs."""
     print(f"  {text}", flush=True)
 
 
-def _watch(process: subprocess.Popen[bytes], seen: list[int]) -> None:
-    """Append the memory of a process and its children, in kilobytes, to ``seen`` until the process ends."""
+def _sample_memory(process: subprocess.Popen[bytes], samples: list[int]) -> None:
+    """Append the memory of a process and its children, in kilobytes, to ``samples`` until the process ends."""
     while process.poll() is None:
-        seen.append(sum(map(_read_kilobytes, _list_descendants(process.pid))))
+        samples.append(sum(map(_read_kilobytes, _list_descendants(process.pid))))
         time.sleep(SAMPLE_INTERVAL_SECONDS)
 
 
@@ -163,7 +163,7 @@ def _list_descendants(pid: int) -> list[int]:
 
 
 def _read_kilobytes(pid: int) -> int:
-    """Return the memory of a process in kilobytes, with its part of shared memory."""
+    """Return the memory of a process in kilobytes, with its share of the memory used by several processes."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):

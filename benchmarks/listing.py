@@ -17,7 +17,7 @@ ROUNDS = 5
 
 
 def print_listings(library: Library, peer: str | None) -> None:
-    """Print the rows of the table."""
+    """Print the rows for listing and finding sessions."""
     print(
         f"\n{f'listing and locators, {FILE_COUNT:,} files':52} {'ms':>8} {'cpu ms':>8}   {format_machine_load()}"
     )

@@ -1,10 +1,10 @@
-"""Measure the scanner for secrets: right and false findings, and its speed.
+"""Measure the scanner for secrets: its correct and false findings, and its speed.
 
 ``python -m benchmarks.redaction [--times] [--hostile] [--growth]`` scans copies of real sessions
 with planted secrets. It prints counts and rates, but never a secret. ``--times`` measures the
 speed. ``--hostile`` times texts that were written to slow down the scan. ``--growth`` makes long
-texts by repeating parts of matches of every pattern. It prints those for which the time grows
-faster than the text. That takes an hour.
+texts by repeating parts of each pattern's matches, and prints the texts whose scan time grows
+faster than their length. This takes an hour.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def is_removed(one: PlantedSecret) -> bool:
 
 
 def _choose_leftover_pieces(secret: str) -> list[str]:
-    """Return the last 12 characters of a secret (all of it if it is short), which must not remain."""
+    """Return the text of a secret that must not remain: its last 12 characters, or the whole short secret."""
     body = secret.split("\n")[1] if secret.startswith("-----BEGIN") else secret
     body = body[-12:] if len(body) > 24 else body
     return [body]
@@ -140,7 +140,7 @@ def _measure_scan_seconds(blocks: list[bytes]) -> float:
     return time.process_time() - started
 
 
-WAYS: dict[str, Callable[[str], object]] = {
+SCAN_FUNCTIONS: dict[str, Callable[[str], object]] = {
     "text": lambda text: redact_bytes(text.encode()),
     "line": lambda text: redact_line(_make_prompt_line(text)),
     "scrubbed line": lambda text: Cleaner().clean_record(
@@ -158,16 +158,20 @@ WAYS: dict[str, Callable[[str], object]] = {
 def print_hostile_times(size: int = 60_000) -> None:
     """Print the scanning time of each hostile text in seconds per MB, the slowest text last.
 
-    Each text is scanned in each of the WAYS.
+    Each text is scanned in each of the SCAN_FUNCTIONS.
     """
     rows = []
     for text in hostile_texts(size):
-        spent = [_time_scan(work, text) / len(text.encode()) * 1e6 for work in WAYS.values()]
+        spent = [
+            _time_scan(work, text) / len(text.encode()) * 1e6 for work in SCAN_FUNCTIONS.values()
+        ]
         rows.append((max(spent[:2]), text[:24], spent))
     for _, text, spent in sorted(rows):
         print(
             f"{text!r:44} "
-            + "  ".join(f"{way} {each:.2f}" for way, each in zip(WAYS, spent, strict=True))
+            + "  ".join(
+                f"{way} {each:.2f}" for way, each in zip(SCAN_FUNCTIONS, spent, strict=True)
+            )
         )
 
 
@@ -177,17 +181,17 @@ def print_growth(size: int = 16_000, min_seconds: float = 0.05) -> None:
     The printed times are in seconds, for one, two and four times the length. A text that takes less
     than ``min_seconds`` seconds is not printed.
     """
-    for name, unit in _repeated_forms():
-        for way, work in WAYS.items():
+    for name, unit in _list_texts_to_repeat():
+        for way, work in SCAN_FUNCTIONS.items():
             spent = [_time_scan(work, unit * (size * times // len(unit))) for times in (1, 2)]
             if spent[0] > min_seconds and spent[1] > 2.6 * spent[0]:
                 spent.append(_time_scan(work, unit * (size * 4 // len(unit))))
                 print(f"{name:40} {way:14} {spent} {unit[:40]!r}")
 
 
-def _time_scan(work: Callable[[str], object], text: str) -> float:
+def _time_scan(scan: Callable[[str], object], text: str) -> float:
     started = time.process_time()
-    work(text)
+    scan(text)
     return time.process_time() - started
 
 
@@ -197,7 +201,7 @@ def _make_prompt_line(text: str) -> bytes:
     ).encode()
 
 
-def _repeated_forms() -> Iterator[tuple[str, str]]:
+def _list_texts_to_repeat() -> Iterator[tuple[str, str]]:
     """Yield pairs: the name of a pattern, and a text to repeat.
 
     The text is a match of the pattern, or the beginning of a match. A space, a quotation mark or

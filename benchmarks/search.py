@@ -61,10 +61,10 @@ QUERIES = (
     "what did we decide about the cache yesterday",
     "sluggish quit when the network is gone",
 )
-"""Words, questions, identifiers, paths, phrases, parts of words, exclusions, other scripts, and
-words that do not occur."""
+"""The queries: words, questions, identifiers, paths, phrases, parts of words, exclusions, words in
+other scripts, and words that do not occur."""
 
-WORDINGS = (
+QUESTION_WORDINGS = (
     "sluggish quit when the network is gone",
     "slow exit offline",
     "shutdown hangs without a connection",
@@ -83,16 +83,16 @@ def print_search_rows(bench: Bench, peer: str | None) -> None:
     )
     print_first_search(library)
     print_build(library)
-    print_overhead(library, FILE_COUNT)
+    print_freshness_check_time(library, FILE_COUNT)
     print_listings(library, peer)
     library.add_large_session()
     library.run(bench.shell_run("doctor", "--index", "update"))
     print_search_times(library)
     if peer is not None:
-        print_peer(library, peer)
+        print_peer_rows(library, peer)
     library.keep_first_sessions(REDUCED_QUERY_COUNT)
     library.run(bench.shell_run("doctor", "--index", "rebuild"))
-    print_overhead(library, REDUCED_QUERY_COUNT)
+    print_freshness_check_time(library, REDUCED_QUERY_COUNT)
     shutil.rmtree(folder)
 
 
@@ -125,7 +125,7 @@ def print_first_search(library: Library) -> None:
 
 
 def print_build(library: Library) -> None:
-    """Time the building of the whole home's index."""
+    """Print the time and the memory of building the index of the whole home."""
     bench, size = library.bench, library.size
     run = bench.shell_run("doctor", "--index", "rebuild", "--json")
     spent = library.measure_medians(run)
@@ -144,16 +144,16 @@ def format_peak_memory(library: Library, run: Run) -> str:
     return f"memory of all its processes {library.measure_peak_megabytes(run):,.0f} MB"
 
 
-def print_overhead(library: Library, files: int) -> None:
+def print_freshness_check_time(library: Library, file_count: int) -> None:
     """Print how long a search takes to find out that no file has changed."""
 
     def open_index_once() -> None:
         with opened_index(Where(library.env)):
             pass
 
-    target = "40" if files == REDUCED_QUERY_COUNT else ""
+    target = "40" if file_count == REDUCED_QUERY_COUNT else ""
     print_row(
-        f"warm check, {files:,} files, in process",
+        f"warm check, {file_count:,} files, in process",
         ProcessCost(statistics.median(time_rounds(open_index_once, 21)), 0, b""),
         target,
     )
@@ -173,12 +173,19 @@ def print_search_times(library: Library) -> None:
     ]
     print_spread(f"search in process, {len(QUERIES)} queries", inside, "")
     several = partial(
-        search_index, WORDINGS[:1], Scope(), Where(library.env), other_wordings=WORDINGS[1:]
+        search_index,
+        QUESTION_WORDINGS[:1],
+        Scope(),
+        Where(library.env),
+        other_wordings=QUESTION_WORDINGS[1:],
     )
     print_spread("search in process, one question in 3 wordings", time_rounds(several, 21), "")
     with opened_index(Where(library.env)) as index:
         searcher = Searcher(index, Scope(), Where(library.env))
-        typed = [parse_query([WORDINGS[0][:end]]) for end in range(2, len(WORDINGS[0]) + 1)]
+        typed = [
+            parse_query([QUESTION_WORDINGS[0][:end]])
+            for end in range(2, len(QUESTION_WORDINGS[0]) + 1)
+        ]
         keys = [
             ms
             for query in typed
@@ -222,7 +229,7 @@ def append_prompt(session: Path, number: int) -> None:
         stream.write(orjson.dumps(record) + b"\n")
 
 
-def print_peer(library: Library, peer: str) -> None:
+def print_peer_rows(library: Library, peer: str) -> None:
     """Print rows for the peer in the same home, including the session of 50 MB."""
     bench, size = library.bench, library.size
     nowhere = library.config.parent / "no-codex"
@@ -260,7 +267,7 @@ def print_peer(library: Library, peer: str) -> None:
 
 
 def time_rounds(action: Callable[[], object], rounds: int) -> list[float]:
-    """Return the milliseconds of each round. A round before these does not count."""
+    """Return the milliseconds of each round. One more round, before these, is not measured."""
     times = []
     for _ in range(rounds + 1):
         begun = time.perf_counter()
@@ -270,7 +277,7 @@ def time_rounds(action: Callable[[], object], rounds: int) -> list[float]:
 
 
 def print_spread(row_name: str, times: Sequence[float], target: str) -> None:
-    """Print a row with the median and a row with the 95th percentile."""
+    """Print a row with the median of the times and a row with their 95th percentile."""
     for name, ms in (
         ("p50", statistics.median(times)),
         ("p95", statistics.quantiles(times, n=20)[-1]),

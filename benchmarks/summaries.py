@@ -1,10 +1,11 @@
-"""Measure the check of summaries: which true sentences and which invented lies it marks.
+"""Measure the check of summaries: which true and which false sentences it marks.
 
 ``python -m benchmarks.summaries [--tuned]`` takes sentences from the compaction summaries of the
-corpus. It makes lies from them by seeded rules. A lie has the file, name, command, prompt or
-sentence of another session, or another number. The check was improved with the sessions whose names
-have an even hash (``--tuned``). The published results are those of the other sessions. The naive
-check marks a sentence if a text in backticks does not occur in the session's file.
+corpus. By seeded rules, it makes false sentences from them. A false sentence has the file, name,
+command, prompt or sentence of another session, or another number. The check was improved with the
+sessions whose names have an even hash (``--tuned``). The published results are those of the other
+sessions. The naive check marks a sentence if a text in backticks does not occur in the session's
+file.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from resume_hooks.reading.summary_check import (
 from resume_hooks.transcripts import records
 from tests.needs import corpus_sessions
 
-SEED, MIN_SUMMARY_CHARACTERS, MAX_LIES = (
+SEED, MIN_SUMMARY_CHARACTERS, MAX_FALSE_SENTENCES = (
     37,
     3_000,
     40,
-    # The minimum number of characters of a summary, and the maximum number of lies of a kind.
+    # The minimum number of characters of a summary, and the maximum number of false sentences of a kind.
 )
 CLIENT_TEXT_PATTERN = re.compile(
     r"This session is being continued[^\n]*|If you need specific details.*|Please continue.*",
@@ -50,8 +51,8 @@ class Session(NamedTuple):
     """A session of the corpus with its last summary.
 
     ``earlier_text`` contains the records before the summary. ``texts_by_reference`` are the same
-    records as pairs of a reference and a text. ``values_by_kind`` are names and numbers from the
-    records. False sentences about other sessions are made with them.
+    records as pairs of a reference and a text. ``values_by_kind`` are the files, names,
+    commands and prompts of the records. False sentences about other sessions are made with them.
     """
 
     project: str
@@ -100,18 +101,18 @@ def read_session(path: Path) -> Session:
     )
 
 
-def _read_texts_until(path: Path, end: int) -> Iterator[tuple[str, str]]:
+def _read_texts_until(path: Path, end_line_number: int) -> Iterator[tuple[str, str]]:
     for ref, text in read_record_texts(str(path), "0"):
-        if ref and int(ref[2:]) >= end:
+        if ref and int(ref[2:]) >= end_line_number:
             return
         yield ref, text
 
 
-def make_lies(
-    one: Session, others: Sequence[Session], random_source: random.Random
+def make_false_sentences(
+    session: Session, other_sessions: Sequence[Session], random_source: random.Random
 ) -> Iterator[tuple[str, str]]:
-    """Yield pairs: the kind of a lie, and a sentence that tells a lie of this kind about a session."""
-    for sentence in one.summary_sentences:
+    """Yield pairs: a kind of falsehood, and a false sentence of this kind about a session."""
+    for sentence in session.summary_sentences:
         if numbers := list(NUMBER_PATTERN.finditer(sentence)):
             at = random_source.choice(numbers)
             other = "".join(
@@ -120,11 +121,11 @@ def make_lies(
             if other != at[0]:
                 yield "another number", _replace_span(sentence, at.span(), other)
     for near in (False, True):
-        pool = [other for other in others if (other.project == one.project) is near]
+        pool = [other for other in other_sessions if (other.project == session.project) is near]
         where = "of the same project" if near else "of another project"
         for kind, pattern in PATTERN_BY_VALUE_KIND.items():
             known = [thing for other in pool for thing in other.values_by_kind[kind]]
-            for sentence in one.summary_sentences if known else ():
+            for sentence in session.summary_sentences if known else ():
                 if places := list(pattern.finditer(sentence)):
                     span = random_source.choice(places).span(pattern.groups)
                     yield (
@@ -144,16 +145,16 @@ def make_lies(
                     other.summary_sentences if kind == "sentence" else other.values_by_kind[kind]
                 )
             ]
-            for thing in random_source.sample(known, min(MAX_LIES, len(known))):
+            for thing in random_source.sample(known, min(MAX_FALSE_SENTENCES, len(known))):
                 yield f"{kind} {where}", form.format(thing)
 
 
-def _replace_span(sentence: str, span: tuple[int, int], words: str) -> str:
-    return f"{sentence[: span[0]]}{words}{sentence[span[1] :]}"
+def _replace_span(sentence: str, span: tuple[int, int], replacement: str) -> str:
+    return f"{sentence[: span[0]]}{replacement}{sentence[span[1] :]}"
 
 
 def is_marked_by_naive_check(sentence: str, earlier_text: str) -> bool:
-    """Check whether the naive check marks a sentence."""
+    """Check whether a code span in a sentence is not in the earlier text."""
     return any(code not in earlier_text for code in re.findall("`([^`]+)`", sentence))
 
 
@@ -175,7 +176,7 @@ def main() -> int:
         others = [other for other in sessions.values() if other is not one]
         rows = [
             *(("true", sentence) for sentence in one.summary_sentences),
-            *make_lies(one, others, random_source),
+            *make_false_sentences(one, others, random_source),
         ]
         rows = [(kind, " ".join(row.split())) for kind, row in rows]
         found = check_summary("\n".join(row for _, row in rows), one.texts_by_reference).text.split(

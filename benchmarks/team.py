@@ -1,9 +1,9 @@
 """Measure the cost of a team on a temporary PostgreSQL server.
 
-``python -m benchmarks.team FOLDER [RECORDS [TIMES]]`` pushes the transcripts in the folder, several
-times if that is necessary for RECORDS records. Their words are then copied on the server until
-there are TIMES copies, and searches are measured again. The naive way stores each entry as a jsonb
-row. Searches use ``to_tsvector`` and row-level security.
+``python -m benchmarks.team FOLDER [RECORDS [TIMES]]`` pushes the transcripts in the folder. If they
+have fewer than RECORDS records, they are pushed again. Then their words are copied on the server
+until each is there TIMES times, and searches are measured again. The naive way stores each entry as
+a jsonb row. Its searches use ``to_tsvector`` and row-level security.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MAX_LINES_PER_FILE = 200_000
 DAYS_OF_COPIES = 2 * 365
 
 
-def main(folder: str, records: str = "0", times: str = "1") -> int:
+def main(folder: str, record_count: str = "0", copy_count: str = "1") -> int:
     """Print a row for each measurement. Return 0, or 1 if PostgreSQL is missing."""
     found = find_postgres_folder()
     if found is None:
@@ -54,7 +54,10 @@ def main(folder: str, records: str = "0", times: str = "1") -> int:
     try:
         with tempfile.TemporaryDirectory() as scratch:
             _measure_team(
-                server, _list_backlog(Path(folder), int(records)), int(times), Path(scratch)
+                server,
+                _list_backlog(Path(folder), int(record_count)),
+                int(copy_count),
+                Path(scratch),
             )
     finally:
         server.close()
@@ -91,7 +94,7 @@ def _measure_team(server: Server, backlog: list[Path], copy_count: int, scratch:
         words: list[str] = []
         for path in backlog:
             _push_transcript(path, team, db, where)
-            words += _words_of_prompts(path)
+            words += _list_prompt_words(path)
         took, used = time.perf_counter() - begun, time.process_time() - used
         print_row("backlog, MB raw", raw / 1e6)
         print_row("backlog, MB raw per second, one process", raw / 1e6 / took)
@@ -127,20 +130,20 @@ def _measure_team(server: Server, backlog: list[Path], copy_count: int, scratch:
                 )
 
 
-def _print_lookup_times(db: Connection, asked: list[list[str]]) -> None:
-    """Print how long the server itself takes to find some words."""
+def _print_lookup_times(db: Connection, queries: list[list[str]]) -> None:
+    """Print how long the server takes for each search for words."""
     query = "select * from team.find(%s::tsquery, '-infinity', 50, false, '')"
     spans = [
         _time_call(functools.partial(_run_query, db, query, (build_queries(parse_query(said))[0],)))
-        for said in asked
+        for said in queries
     ]
-    print_percentiles(f"search of {len(asked[0])} words, ms, on the server", spans)
+    print_percentiles(f"search of {len(queries[0])} words, ms, on the server", spans)
 
 
 def _copy_records(root: Connection, copy_count: int) -> None:
     """Copy all words on the server, so that each is there ``copy_count`` times.
 
-    Each copy belongs to other sessions, and the copies are spread over two years. Texts are not
+    Each copy belongs to new sessions, and the copies are spread over two years. Texts are not
     copied, because no search for words reads them.
     """
     root.execute("drop index team.passage_words")
@@ -174,7 +177,7 @@ def _push_transcript(path: Path, team: Team, db: Database, where: Where) -> None
     )
 
 
-def _words_of_prompts(path: Path) -> list[str]:
+def _list_prompt_words(path: Path) -> list[str]:
     """Return words of a transcript's prompts."""
     rows = (
         orjson.loads(line)
@@ -223,7 +226,8 @@ def _measure_naive_way(
 ) -> None:
     """Measure the naive way: each entry is a jsonb row, which a member reads under a policy.
 
-    Repeated entries are copied on the server.
+    A transcript that is several times in the backlog is pushed once, and its rows are copied on the
+    server.
     """
     once = sorted(set(backlog))
     root.execute("create schema naive; grant usage on schema naive to alice")
@@ -286,11 +290,11 @@ def _time_call(work: Callable[[], object]) -> float:
     return 1_000 * (time.perf_counter() - begun)
 
 
-def print_percentiles(name: str, spans: list[float]) -> None:
-    """Print a row with the median and the 95th percentile."""
-    ordered = sorted(spans)
-    print_row(f"{name}, p50", ordered[len(ordered) // 2])
-    print_row(f"{name}, p95", ordered[len(ordered) * 95 // 100])
+def print_percentiles(row_name: str, times_ms: list[float]) -> None:
+    """Print the median and the 95th percentile, in two rows."""
+    ordered = sorted(times_ms)
+    print_row(f"{row_name}, p50", ordered[len(ordered) // 2])
+    print_row(f"{row_name}, p95", ordered[len(ordered) * 95 // 100])
 
 
 def print_row(row_name: str, value: float) -> None:

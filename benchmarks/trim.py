@@ -69,7 +69,7 @@ def make_own_runs(bench: Bench, session: Path) -> list[tuple[str, Run]]:
 
 
 def make_peer_runs(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, Run]]:
-    """Return runs of the peer's commands for the same purpose."""
+    """Return runs of the peer's trim commands. Without a peer, return no runs."""
     if peer is None:
         return []
     new = [peer, "trim", str(session), "--simple-ui"]
@@ -82,7 +82,7 @@ def make_peer_runs(bench: Bench, session: Path, peer: str | None) -> list[tuple[
 
 
 def read_peer_savings(printed: bytes) -> str:
-    """Return the savings that the peer reports, if it prints JSON."""
+    """Return the savings that the peer reports, or ``""`` if it does not print JSON."""
     try:
         said = json.loads(printed.strip().split(b"\n")[-1])
     except ValueError:

@@ -101,7 +101,7 @@ def print_codecs(folder: Path) -> None:
         )
 
 
-def print_ways(folder: Path) -> None:
+def print_archiving_times(folder: Path) -> None:
     """Print how long it takes to link, copy and pack a transcript.
 
     The times include syncing, reading back and comparing a copy or pack.
@@ -116,7 +116,7 @@ def print_ways(folder: Path) -> None:
         for size in TRANSCRIPT_SIZES:
             source.write_bytes(whole[:size])
             linked, copied, packed = (
-                median_ms(way, source, Path(scratch)) for way in (link, copy, pack)
+                measure_median_ms(method, source, Path(scratch)) for method in (link, copy, pack)
             )
             share = (Path(scratch) / f"{size}-pack-0").stat().st_size / size
             print(
@@ -151,13 +151,13 @@ def pack(source: Path, target: Path) -> None:
         writer.finish_pack()
 
 
-def median_ms(way: Callable[[Path, Path], None], source: Path, folder: Path) -> float:
+def measure_median_ms(method: Callable[[Path, Path], None], source: Path, folder: Path) -> float:
     """Return the median time of a few rounds in milliseconds. Each round writes another file."""
     spent = []
     for number in range(ROUNDS):
-        target = folder / f"{source.stat().st_size}-{way.__name__}-{number}"
+        target = folder / f"{source.stat().st_size}-{method.__name__}-{number}"
         begun = time.perf_counter()
-        way(source, target)
+        method(source, target)
         spent.append((time.perf_counter() - begun) * 1000)
     return statistics.median(spent)
 
@@ -176,7 +176,7 @@ def main() -> int:
     """
     if len(sys.argv) > 1:
         print_codecs(Path(sys.argv[1]))
-        print_ways(Path(sys.argv[1]))
+        print_archiving_times(Path(sys.argv[1]))
         return 0
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
         print_vault_rows(Bench(Path(scratch)))

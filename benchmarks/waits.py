@@ -21,7 +21,7 @@ from benchmarks.search import QUERIES
 
 ROUNDS, HANDOFF_ROUNDS, SEARCH_ROUNDS = 41, 11, 4
 UNCOUNTED_ROUNDS = 2
-"""The number of rounds before the measurement, whose times do not count."""
+"""The number of rounds before the measured rounds."""
 
 SIZE, FILE_COUNT = 11_000_000, 50
 SEARCHED_FILES, SEARCHED_BYTES = 1_070, 330_000_000
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def print_medians(bench: Bench, runs: Mapping[str, Run], rounds: int) -> None:
-    """Print the median of each run, without the first rounds."""
+    """Print the median time of each run. The first ``UNCOUNTED_ROUNDS`` rounds are not counted."""
     spent: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(UNCOUNTED_ROUNDS + rounds):
         for name, run in runs.items():

@@ -176,10 +176,7 @@ def test_cells_of_a_screen_are_drawn_as_svg() -> None:
 
 
 def test_screens_are_animated_in_turn() -> None:
-    """An animated picture shows its screens one after another.
-
-    Without animation, only the second screen is visible.
-    """
+    """An animated picture shows its screens in turn. Without animation, only the second is visible."""
     source = draw_animation([[[Cell("a")]], [[Cell("b")], [Cell("c")]]], "T")
     assert extract_lines(source) == ["a", "b", "c"]
     assert re.findall(r'<g opacity="(\d)">', source) == ["0", "1"]

@@ -74,15 +74,17 @@ def test_each_package_of_a_lock_is_in_the_component_list(
     assert {(each["name"], each["version"]) for each in document["components"]} == set(
         PINNED_PACKAGE_PATTERN.findall(text)
     )
-    listed = {digest["content"] for each in document["components"] for digest in hashes_of(each)}
+    listed = {
+        digest["content"] for each in document["components"] for digest in list_package_hashes(each)
+    }
     assert listed == set(re.findall(r"--hash=sha256:(\w+)", text))
 
 
 @pytest.mark.parametrize("kind", ["plugin", "edition"])
 def test_the_plugin_and_the_edition_are_small(release_folder: Path, kind: str) -> None:
-    """The plugin and the edition have few files, because a client copies each of them.
+    """The plugin and the edition have few and small files.
 
-    All files are small, because the plugin directory rejects large ones.
+    A client copies all files, and the plugin directory rejects large ones.
     """
     sizes = [path.stat().st_size for path in files_below(release_folder / kind)]
     assert len(sizes) <= MAX_FILES
@@ -121,7 +123,7 @@ def test_the_changes_of_a_version_come_from_the_changelog() -> None:
 
 
 @pytest.mark.e2e
-def test_the_client_would_create_the_tag(
+def test_the_client_names_the_tag_of_a_release(
     client: ClientVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client's own command would create the release's tag, but fails if there are uncommitted changes."""
@@ -147,7 +149,7 @@ def test_the_client_would_create_the_tag(
         release.find_release_tag(client.command[0])
 
 
-def hashes_of(component: dict[str, Any]) -> list[dict[str, str]]:
+def list_package_hashes(component: dict[str, Any]) -> list[dict[str, str]]:
     """Return the algorithm and the value of each hash in a package's entry."""
     (source,) = component["externalReferences"]
     found: list[dict[str, str]] = source["hashes"]

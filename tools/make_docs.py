@@ -39,10 +39,10 @@ from resume_hooks.shared_values import (
     PROMPT_HOOK_TIMEOUT_SECONDS,
     PROMPT_IN_LIST_MESSAGE,
 )
-from tools.manifests import ROOT, manifests
+from tools.manifests import ROOT, build_manifests
 
-DOCS = ROOT / "docs"
-SOURCE = ROOT / "src" / "resume_hooks"
+DOCS_FOLDER = ROOT / "docs"
+SOURCE_FOLDER = ROOT / "src" / "resume_hooks"
 PACKAGES = (
     "parts", "cli", "hooks", "maintenance", "search", "derive", "archive", "reading", "sessions", "transcripts",
     "redaction", "storage", "system",
@@ -71,12 +71,12 @@ LONG_TIMEOUT_HELP = (
 )
 
 
-def pages() -> dict[Path, str]:
+def build_generated_files() -> dict[Path, str]:
     """Return the text of every generated file, by the path of the file."""
     found = {
-        **manifests(),
-        DOCS / "cli.md": cli_page(),
-        SOURCE / "part_table.py": part_table(),
+        **build_manifests(),
+        DOCS_FOLDER / "cli.md": cli_page(),
+        SOURCE_FOLDER / "part_table.py": part_table(),
         ROOT / "tests" / "part_functions.py": part_functions(),
         ROOT / "hooks" / "commands.mjs": commands_module(),
         ROOT / "hooks" / "shared_values.mjs": shared_values_module(),
@@ -96,16 +96,16 @@ def pages() -> dict[Path, str]:
     }
     for verb in VERBS:
         schema = json.dumps(schema_of_verb(verb).model_json_schema(), indent=2)
-        found[DOCS / "schema" / f"{verb}.json"] = schema + "\n"
+        found[DOCS_FOLDER / "schema" / f"{verb}.json"] = schema + "\n"
     for page, tables in (
         ("older-clients", {"triggers": triggers_table()}),
         ("settings", {"settings": settings_table()}),
         ("architecture", {"architecture": packages_table(), "parts": parts_table()}),
     ):
-        text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+        text = (DOCS_FOLDER / f"{page}.md").read_text(encoding="utf-8")
         for name, table in tables.items():
             text = insert_table(text, name, table)
-        found[DOCS / f"{page}.md"] = text
+        found[DOCS_FOLDER / f"{page}.md"] = text
     return found
 
 
@@ -185,7 +185,7 @@ flag.
 ANSWER_FUNCTIONS: Dict[str, List[Tuple[str, str]]] = {answers}
 """Maps each question to the parts and functions that answer it."""
 '''
-    return _format_code(text, SOURCE / "part_table.py")
+    return _format_code(text, SOURCE_FOLDER / "part_table.py")
 
 
 def _format_code(text: str, path: Path) -> str:
@@ -411,7 +411,7 @@ def packages_table() -> str:
     """Return a table of the packages: the description of each, and what it may import."""
     rows = []
     for name in PACKAGES:
-        is_about, rule = _split_docstring_paragraphs(SOURCE / name / "__init__.py")[:2]
+        is_about, rule = _split_docstring_paragraphs(SOURCE_FOLDER / name / "__init__.py")[:2]
         rows.append([f"[`{name}/`](../src/resume_hooks/{name}/__init__.py)", is_about, rule])
     return _format_table(["package", "what it is", "imports"], rows)
 
@@ -430,7 +430,7 @@ def parts_table() -> str:
         rows.append(
             [
                 folder,
-                _split_docstring_paragraphs(SOURCE / "parts" / name / "__init__.py")[0],
+                _split_docstring_paragraphs(SOURCE_FOLDER / "parts" / name / "__init__.py")[0],
                 "; ".join(contribution),
             ]
         )
@@ -440,7 +440,7 @@ def parts_table() -> str:
 def _format_contribution_name(contribution: tuple[Any, ...]) -> str:
     """Return the short name of a part's contribution.
 
-    An option has the name of its verb and its own name. An answer has the name of its question.
+    An option is named by its verb and its own name, an answer by its question.
     """
     if isinstance(contribution, Option):
         return f"`{contribution.verb} {contribution.names[0]}`"
@@ -495,7 +495,7 @@ def main(arguments: Sequence[str]) -> int:
 
     With --check, write nothing, print the names of outdated files, and return 1 if there are any.
     """
-    made = pages()
+    made = build_generated_files()
     stale = [
         path
         for path, text in made.items()

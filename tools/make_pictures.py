@@ -27,8 +27,8 @@ from tools.svg import Cell, draw_animation, draw_picture
 PICTURES_FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 COLUMN_COUNT = 100
 PROJECT_NAME = "uploader"
-PATH = os.pathsep.join([os.environ["PATH"], os.path.dirname(sys.executable)])
-"""A PATH that contains ``resume-hooks``. Otherwise the pictures would show the path of the
+PATH_WITH_ENGINE = os.pathsep.join([os.environ["PATH"], os.path.dirname(sys.executable)])
+"""The value of PATH with the folder of ``resume-hooks``. Otherwise the pictures would show the path of the
 launcher."""
 
 CLIPBOARD_OFF_ENVIRON = {"RESUME_HOOKS_CLIPBOARD": "none"}
@@ -140,7 +140,7 @@ class PictureHome:
         (tools / "xclip").write_text(XCLIP_SCRIPT)
         (tools / "xclip").chmod(0o755)
         return {
-            "PATH": os.pathsep.join([str(tools), PATH]),
+            "PATH": os.pathsep.join([str(tools), PATH_WITH_ENGINE]),
             "DISPLAY": ":99",
             "RESUME_HOOKS_CLIPBOARD": "native",
         }
@@ -161,7 +161,7 @@ class PictureHome:
         environ = {
             "HOME": str(self.home.root),
             "CLAUDE_CONFIG_DIR": str(self.home.config),
-            "PATH": PATH,
+            "PATH": PATH_WITH_ENGINE,
             **CLIPBOARD_OFF_ENVIRON,
         }
         wide = (
@@ -217,7 +217,8 @@ def draw_continuation(home: PictureHome) -> list[Rows]:
     They show the question of a trim, a typed handoff, the new session, and the next turn in it.
     """
     with home.run_client(SCREEN_ROW_COUNT, with_modules=True) as tui:
-        # After a space no menu is open. A menu would use Enter to choose its first row.
+        # After the space the menu of commands is closed. Otherwise, Enter would choose the menu's
+        # first row.
         tui.type("/trim ")
         tui.key("Enter")
         frames = [home.wait_for_screen(tui, "1. Open the trimmed copy")]

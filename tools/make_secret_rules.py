@@ -41,7 +41,7 @@ replaces the others with rules of its own.
 """
 
 PUBLIC_RULE_SUFFIXES = ("-client-id", "-public-key", "-publishable-key", "-access-id")
-"""A rule whose name ends like this finds values that are not secret."""
+"""A rule whose name has one of these suffixes finds values that are not secret."""
 
 TOKEN_KEYWORDS = {
     "twilio-api-key": ["sk"],
@@ -67,9 +67,9 @@ _TOKEN_END_PATTERN = re.compile(r"\(\?:\[\\x60'\"\\s;\]\|\\\\\[nr\]\|\$(?:\|\\b)
 _END_LOOKAHEAD = "(?![A-Za-z0-9])"
 
 
-def main(source: str, version: str) -> None:
-    """Write the data file. ``source`` is the file with the rules of gitleaks in the version ``version``."""
-    raw = Path(source).read_bytes()
+def main(rules_path: str, gitleaks_version: str) -> None:
+    """Write the data file. ``rules_path`` is the file with gitleaks' rules of ``gitleaks_version``."""
+    raw = Path(rules_path).read_bytes()
     tokens: list[dict[str, Any]] = []
     assigned: list[dict[str, Any]] = []
     for rule in tomllib.loads(raw.decode())["rules"]:
@@ -86,7 +86,7 @@ def main(source: str, version: str) -> None:
     origin = {
         "name": "gitleaks, default configuration",
         "address": "https://github.com/gitleaks/gitleaks",
-        "version": version,
+        "version": gitleaks_version,
         "sha256": hashlib.sha256(raw).hexdigest(),
         "licence": "MIT License, Copyright (c) 2019 Zachary Rice",
     }
@@ -104,22 +104,26 @@ def make_token_rule(rule: dict[str, Any], regex: str, keywords: list[str]) -> di
     return {
         "kind": rule["id"],
         "keywords": keywords,
-        "regex": convert_to_python(regex),
+        "regex": convert_go_regex_to_python(regex),
         "entropy": rule.get("entropy", 0),
-        "allowed": [convert_to_python(text) for text in allowed],
+        "allowed": [convert_go_regex_to_python(text) for text in allowed],
     }
 
 
-def make_assignment_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any]:
+def make_assignment_rule(
+    rule: dict[str, Any], vendor_pattern: str, value_pattern: str
+) -> dict[str, Any]:
     """Return a rule for secrets that are assigned to a name of a vendor.
 
-    ``words`` is the expression for the vendor's name, and ``value`` the expression for the secret.
+    ``vendor_pattern`` matches the vendor's name, and ``value_pattern`` matches the secret.
     """
-    plain = re.sub(r"\(\?-i:([^)]*)\)", lambda found: simplify_name_pattern(found[1]), words)
+    plain = re.sub(
+        r"\(\?-i:([^)]*)\)", lambda found: simplify_name_pattern(found[1]), vendor_pattern
+    )
     return {
         "kind": rule["id"],
         "words": re.sub(r"\((?!\?)", "(?:", plain.lower()),
-        "value": convert_to_python("(?i)" + value.partition("|\\b(")[0]),
+        "value": convert_go_regex_to_python("(?i)" + value_pattern.partition("|\\b(")[0]),
         "entropy": rule.get("entropy", 0),
     }
 
@@ -131,7 +135,7 @@ def simplify_name_pattern(words: str) -> str:
     )
 
 
-def convert_to_python(regex: str) -> str:
+def convert_go_regex_to_python(regex: str) -> str:
     """Convert an expression from Go's dialect to Python's.
 
     Flags and character classes are converted. A list of characters that may end a token is replaced
@@ -156,9 +160,9 @@ def convert_to_python(regex: str) -> str:
     return regex
 
 
-def find_group_end(regex: str, place: int) -> int:
-    """Return the index of the end of the group that contains ``place``, or of the end of the expression."""
-    depth, is_in_class, at = 0, False, place + 4
+def find_group_end(regex: str, flag_index: int) -> int:
+    """Return the index at which the group with a flag ends, or the length of the expression."""
+    depth, is_in_class, at = 0, False, flag_index + 4
     while at < len(regex):
         character = regex[at]
         if character == "\\":

@@ -27,7 +27,7 @@ NETWORK_HOSTS = [
 KEYWORDS = ["session", "resume", "handoff", "context", "transcript", "lineage"]
 
 
-def manifests() -> dict[Path, str]:
+def build_manifests() -> dict[Path, str]:
     """Return the text of every manifest by its path."""
     publisher = json.loads((ROOT / "tools" / "publisher.json").read_text(encoding="utf-8"))
     author = _select_filled_fields(publisher.pop("author"))

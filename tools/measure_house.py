@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-PACKAGE = "resume_hooks"
+PACKAGE_NAME = "resume_hooks"
 MIN_EQUAL_LINES = 6
 """Minimum number of successive equal lines in two files that are duplicates. Blank lines and
 imports are not counted."""
@@ -46,8 +46,11 @@ def find_imports(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
     for name, tree in modules.items():
         imported_names = set()
         for node in tree.body:
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
-                base = (node.module or "")[len(PACKAGE) + 1 :]
+            if (
+                isinstance(node, ast.ImportFrom)
+                and (node.module or "").split(".")[0] == PACKAGE_NAME
+            ):
+                base = (node.module or "")[len(PACKAGE_NAME) + 1 :]
                 for alias in node.names:
                     full = f"{base}.{alias.name}".removeprefix(".")
                     imported_names.add(full if full in modules else base)
@@ -60,10 +63,10 @@ def measure_longest_chain(modules: dict[str, ast.Module]) -> int:
     needs = find_imports(modules)
 
     @cache
-    def measure_chain(name: str) -> int:
-        return 1 + max((measure_chain(other) for other in needs.get(name, ())), default=0)
+    def measure_import_chain(name: str) -> int:
+        return 1 + max((measure_import_chain(other) for other in needs.get(name, ())), default=0)
 
-    return max(measure_chain(name) for name in modules)
+    return max(measure_import_chain(name) for name in modules)
 
 
 def find_repeated_class_names(modules: dict[str, ast.Module]) -> Counter[str]:
@@ -90,7 +93,7 @@ def find_wide_functions(modules: dict[str, ast.Module]) -> list[str]:
 
 
 def count_duplicate_pairs(folder: Path) -> int:
-    """Return the number of pairs of files that have successive equal lines."""
+    """Return the number of pairs of files that have ``MIN_EQUAL_LINES`` equal lines in a row."""
     paths_by_run = defaultdict(set)
     for path in sorted(folder.rglob("*.py")):
         for run in list_line_runs(path):
@@ -199,9 +202,9 @@ def check_contracts(folder: Path) -> str:
 
 
 def measure_core_and_parts(source: Path, modules: dict[str, ast.Module]) -> dict[str, str]:
-    """Return the number of lines of the core and of each part, and the numbers of unwanted imports.
+    """Return the numbers of lines of the core and of each part, and of imports that are not wanted.
 
-    Unwanted are imports from the core to a part, and from a part to another part.
+    An import from the core to a part, or from a part to another part, is not wanted.
     """
     each = {
         part.name: count_python_lines(part) for part in sorted((source / "parts").glob("[a-z]*/"))
@@ -232,7 +235,7 @@ def find_part_name(module: str) -> str:
 
 def measure_checkout(folder: Path) -> dict[str, str]:
     """Return all numbers about a checkout, by their description."""
-    source = folder / "src" / PACKAGE
+    source = folder / "src" / PACKAGE_NAME
     modules = parse_modules(source)
     several = find_repeated_class_names(modules)
     return {

@@ -1,4 +1,4 @@
-"""The content of the pictures: the invented session of an afternoon, and a few other sessions."""
+"""The content of the pictures: an invented session about a flaky test, and a few other sessions."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _build_conversation(
         file = os.path.join(str(own["cwd"]), path)
         name = f"{str(own['session_id'])[:8]}-{turn}"
         add(user(prompt, uuid=f"{name}-p", parent=parent, ts=_format_timestamp(at), **own))
-        for part, (tool, given, size) in enumerate(_build_calls(file, thousands)):
+        for part, (tool, given, size) in enumerate(_list_tool_calls(file, thousands)):
             used += thousands * 250
             call, more = f"{name}-c{part}", {**own, "ts": _format_timestamp(at)}
             add(
@@ -124,7 +124,7 @@ def _build_conversation(
             add(
                 tool_result(
                     call,
-                    _build_output(path, size),
+                    _build_tool_output(path, size),
                     uuid=f"{call}-r",
                     parent=parent,
                     **{**own, "ts": _format_timestamp(at)},
@@ -133,7 +133,7 @@ def _build_conversation(
         used += thousands * 250
         add(
             assistant(
-                _make_answer(path),
+                _build_answer_text(path),
                 uuid=f"{name}-z",
                 parent=parent,
                 ts=_format_timestamp(at),
@@ -144,20 +144,20 @@ def _build_conversation(
     return records
 
 
-def _build_calls(file: str, thousands: int) -> tuple[tuple[str, dict[str, Any], int], ...]:
+def _list_tool_calls(file: str, output_scale: int) -> tuple[tuple[str, dict[str, Any], int], ...]:
     edit = {
         "file_path": file,
         "old_string": "if alive(sock):\n",
         "new_string": "with self.lock:\n    check(sock)\n",
     }
     return (
-        ("Read", {"file_path": file}, thousands * 1_700),
+        ("Read", {"file_path": file}, output_scale * 1_700),
         ("Edit", edit, 200),
-        ("Bash", {"command": "python -m pytest tests/test_upload.py -q"}, thousands * 1_200),
+        ("Bash", {"command": "python -m pytest tests/test_upload.py -q"}, output_scale * 1_200),
     )
 
 
-def _build_output(path: str, size: int) -> str:
+def _build_tool_output(path: str, min_characters: int) -> str:
     lines = (
         f"{number:5}  {path}: the pool keeps a socket that the other side has closed"
         for number in range(9_999)
@@ -165,12 +165,12 @@ def _build_output(path: str, size: int) -> str:
     text = ""
     for line in lines:
         text += line + "\n"
-        if len(text) > size:
+        if len(text) > min_characters:
             return text
     return text
 
 
-def _make_answer(path: str) -> str:
+def _build_answer_text(path: str) -> str:
     return (
         f"In {path} the socket is checked before the lock is taken, so another thread can close it.\n"
         "I decided to take the lock first: retries stay as they are, the timeout is untouched."

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from benchmarks.attribution.replay import (
     NO_SESSIONS,
-    Rebuilt,
-    Sessions,
+    RebuiltFile,
+    SessionIds,
     read_commands,
     read_edits_by_file,
     rebuild_file,
@@ -63,7 +63,7 @@ PlantedChange = tuple[
 
 
 def plant_changes(
-    file: Rebuilt, foreign_lines: list[str], rng: random.Random
+    file: RebuiltFile, foreign_lines: list[str], rng: random.Random
 ) -> Iterator[PlantedChange]:
     """Yield changed versions of a file, with changes that no session made."""
     lines = file.lines
@@ -118,10 +118,10 @@ class AnswerCounter:
     def ask_for_writers(
         self,
         kind: str,
-        file: Rebuilt,
+        file: RebuiltFile,
         relative_path: str,
         lines: list[str],
-        writers_by_index: Mapping[int, Sessions],
+        writers_by_index: Mapping[int, SessionIds],
     ) -> None:
         """Ask for the writers of some lines of a file, and compare the answers with the real writers.
 
@@ -139,7 +139,7 @@ class AnswerCounter:
         entered = find_files_in_scope(self._index.db, scope, self._where)
         sources = Sources(self._index, entered.file_ids, self._where)
         edits = list(EditFinder(self._index, scope, entered, sources).find_edits(asked))
-        counts = self.counts[zlib.crc32(file.first_session.encode()) % 2, kind]
+        counts = self.counts[zlib.crc32(file.first_editing_session.encode()) % 2, kind]
         for place, authors in writers_by_index.items():
             found = find_writing_edit(lines, place + 1, edits).record
             named = (
@@ -152,7 +152,7 @@ class AnswerCounter:
                 told = self._judge_without_replay(named, path, relative_path, lines[place])
             counts[told] += 1
             naive_sessions = (
-                file.last_sessions if relative_path == file.relative_path else NO_SESSIONS
+                file.last_editing_sessions if relative_path == file.relative_path else NO_SESSIONS
             )
             counts[f"naive {_judge_answer(naive_sessions, authors)}"] += 1
             if told == "wrong":
@@ -175,12 +175,12 @@ class AnswerCounter:
         )
 
 
-def _judge_answer(named_sessions: set[str] | Sessions, writers: Sessions) -> str:
+def _judge_answer(named_sessions: set[str] | SessionIds, writers: SessionIds) -> str:
     return "silent" if not named_sessions else "right" if named_sessions & writers else "wrong"
 
 
 def _copy_corpus(where: Where) -> dict[Path, str]:
-    """Copy the corpus to a home, and return the session id of each transcript."""
+    """Copy the corpus to a home. Return the session id of each transcript of the corpus."""
     ids: dict[Path, str] = {}
     for number, path in enumerate(corpus_sessions(), 1):
         home = Path(
@@ -227,7 +227,7 @@ def main() -> int:
             for file in files:
                 for kind, wanted in zip(REAL_LINE_KINDS, (True, False), strict=True):
                     writers_by_index = {
-                        place: who for place, who in enumerate(file.authors) if bool(who) == wanted
+                        place: who for place, who in enumerate(file.writers) if bool(who) == wanted
                     }
                     measured.ask_for_writers(
                         kind, file, file.relative_path, file.lines, writers_by_index

@@ -13,8 +13,8 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, NamedTuple
 
-Sessions = frozenset[str]
-NO_SESSIONS: Sessions = frozenset()
+SessionIds = frozenset[str]
+NO_SESSIONS: SessionIds = frozenset()
 
 
 class RecordedEdit(NamedTuple):
@@ -26,7 +26,7 @@ class RecordedEdit(NamedTuple):
     """
 
     time: str
-    sessions: Sessions
+    sessions: SessionIds
     content_before: str | None
     old_text: str | None
     new_text: str
@@ -39,22 +39,23 @@ class RecordedEdit(NamedTuple):
         )
 
 
-class Rebuilt(NamedTuple):
+class RebuiltFile(NamedTuple):
     """A file after its last edit.
 
-    ``authors`` are the sessions that wrote each line, or an empty set if they are unknown. ``writers_by_line``
-    maps each line that the file had at any time to the sessions that wrote it. ``root`` is the
-    folder of the project, and ``relative_path`` is the file's path below it. ``first_session`` is the first session
-    that edited the file, and ``last_sessions`` are the sessions with the last edit.
+    ``writers`` are the sessions that wrote each line, or an empty set if they are unknown.
+    ``writers_by_line`` maps each line that the file had at any time to the sessions that wrote it.
+    ``root`` is the folder of the project, and ``relative_path`` is the file's path below it.
+    ``first_editing_session`` is the session with the first edit, and ``last_editing_sessions`` are the
+    sessions with the last edit.
     """
 
     root: str
     relative_path: str
     lines: list[str]
-    authors: list[Sessions]
+    writers: list[SessionIds]
     writers_by_line: Mapping[str, set[str]]
-    first_session: str
-    last_sessions: Sessions
+    first_editing_session: str
+    last_editing_sessions: SessionIds
 
 
 def read_edits_by_file(
@@ -111,29 +112,31 @@ def read_commands(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
                     yield session, str(block["input"].get("command", ""))
 
 
-def rebuild_file(place: tuple[str, str], steps: list[RecordedEdit]) -> Rebuilt | None:
+def rebuild_file(root_and_path: tuple[str, str], edits: list[RecordedEdit]) -> RebuiltFile | None:
     """Return a file with the writers of its lines, or None if an edit cannot be replayed."""
-    text, authors, ever = "", list[Sessions](), defaultdict[str, set[str]](set)
-    steps = sorted(steps, key=lambda step: step.time)
-    for step in steps:
-        before = text if step.content_before is None else step.content_before
-        if step.content_before is None and (not step.old_text or text.count(step.old_text) != 1):
+    text, writers, ever = "", list[SessionIds](), defaultdict[str, set[str]](set)
+    edits = sorted(edits, key=lambda edit: edit.time)
+    for edit in edits:
+        before = text if edit.content_before is None else edit.content_before
+        if edit.content_before is None and (not edit.old_text or text.count(edit.old_text) != 1):
             return None
         after = (
-            before.replace(step.old_text, step.new_text, step.replacement_count)
-            if step.old_text
-            else step.new_text
+            before.replace(edit.old_text, edit.new_text, edit.replacement_count)
+            if edit.old_text
+            else edit.new_text
         )
-        for target, author in ((before, NO_SESSIONS), (after, step.sessions)):
-            authors = _find_writers_of_new_lines(
-                split_lines(text), split_lines(target), authors, author
+        for target, target_writers in ((before, NO_SESSIONS), (after, edit.sessions)):
+            writers = _find_writers_of_new_lines(
+                split_lines(text), split_lines(target), writers, target_writers
             )
             text = target
-            for line, written in zip(split_lines(text), authors, strict=True):
+            for line, written in zip(split_lines(text), writers, strict=True):
                 ever[line] |= written
     lines = split_lines(text)
     return (
-        Rebuilt(*place, lines, authors, ever, min(steps[0].sessions), steps[-1].sessions)
+        RebuiltFile(
+            *root_and_path, lines, writers, ever, min(edits[0].sessions), edits[-1].sessions
+        )
         if lines
         else None
     )
@@ -147,15 +150,15 @@ def split_lines(text: str) -> list[str]:
 def _find_writers_of_new_lines(
     old_lines: list[str],
     new_lines: list[str],
-    old_writers: list[Sessions],
-    added_line_writers: Sessions,
-) -> list[Sessions]:
+    old_writers: list[SessionIds],
+    added_line_writers: SessionIds,
+) -> list[SessionIds]:
     """Return the writers of each of the new lines.
 
     A line that the edit kept has its writers from ``old_writers``. The writers of added lines are
     ``added_line_writers``.
     """
-    found: list[Sessions] = []
+    found: list[SessionIds] = []
     for kind, begin, end, first, last in SequenceMatcher(
         None, old_lines, new_lines, autojunk=False
     ).get_opcodes():

@@ -71,7 +71,7 @@ class Turn(NamedTuple):
 
 
 class FactCounts(NamedTuple):
-    """The numbers of facts, of kept facts, of old values, and of old values that are not marked as old."""
+    """The numbers of facts, kept facts, old values, and old values that no mark calls superseded."""
 
     fact_count: int
     kept_fact_count: int
@@ -79,7 +79,7 @@ class FactCounts(NamedTuple):
     unmarked_value_count: int
 
     def add(self, other: FactCounts) -> FactCounts:
-        """Return the sums of both counts."""
+        """Return the sums of these counts and the other counts."""
         return FactCounts(*(one + more for one, more in zip(self, other, strict=True)))
 
 
@@ -102,7 +102,7 @@ def real_turns(random_source: random.Random) -> Iterator[Turn]:
                 answer.append(records.join_text_blocks(record)[:MAX_MESSAGE_CHARACTERS].strip())
 
 
-class Talk:
+class PlantedTalk:
     """Makes the talk of each generation: turns of real sessions with planted facts."""
 
     def __init__(self, facts: Sequence[Fact], random_source: random.Random) -> None:
@@ -133,8 +133,8 @@ class Talk:
         return found
 
 
-class Chain:
-    """Makes the records that are appended to a session after the record with the uuid ``leaf``."""
+class ChainBuilder:
+    """Makes records to append to a session, the first one after the record with the uuid ``leaf``."""
 
     def __init__(self, session_id: str, leaf: str | None, count: int) -> None:
         self.records: list[Record] = []
@@ -144,18 +144,18 @@ class Chain:
 
     def add(self, turn: Turn) -> None:
         """Add the records of a turn, with a tool call after each message except the last."""
-        self._append_record(user(turn.prompt, **self._place()))
+        self._append_record(user(turn.prompt, **self._next_record_fields()))
         for number, text in enumerate(turn.answer, 1):
-            self._append_record(assistant(text, tokens=40_000, **self._place()))
+            self._append_record(assistant(text, tokens=40_000, **self._next_record_fields()))
             if number < len(turn.answer):
                 call_id = f"toolu_{self.count}"
                 command = {"command": f"make check-{self.count % 7}"}
                 self._append_record(
-                    tool_use(call_id, name="Bash", tool_input=command, **self._place())
+                    tool_use(call_id, name="Bash", tool_input=command, **self._next_record_fields())
                 )
-                self._append_record(tool_result(call_id, "ok", **self._place()))
+                self._append_record(tool_result(call_id, "ok", **self._next_record_fields()))
 
-    def _place(self) -> dict[str, Any]:
+    def _next_record_fields(self) -> dict[str, Any]:
         self.count += 1
         uuid = f"{self.count:08x}-0000-4000-8000-00000000abcd"
         return {
@@ -170,15 +170,18 @@ class Chain:
         self._leaf = record["uuid"]
 
 
-def make_openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str]]:
+def make_openings(
+    home: ConfigHome, talk: PlantedTalk, more_tokens: int
+) -> Iterator[tuple[str, str]]:
     """Yield the opening of each child, and the text of the baseline for the same generation."""
     path = home.project() / f"{SESSION}.jsonl"
     leaf, count, pasted = None, 0, ""
     for generation in range(GENERATIONS):
         turns = talk.turns(
-            generation, convert_tokens_to_characters(more if generation else FIRST_TALK_TOKENS)
+            generation,
+            convert_tokens_to_characters(more_tokens if generation else FIRST_TALK_TOKENS),
         )
-        chain = Chain(path.stem, leaf, count)
+        chain = ChainBuilder(path.stem, leaf, count)
         for turn in turns:
             chain.add(turn)
         with open(path, "ab") as stream:
@@ -200,7 +203,7 @@ def hand_off(home: ConfigHome, path: Path) -> Path:
     return Path(json.loads(done.stdout)["data"]["file"])
 
 
-def _states(message: str, subject: str, value: str) -> bool:
+def _states_value(message: str, subject: str, value: str) -> bool:
     """Check whether a message states a subject's value, and no mark below it says that the value is old."""
     rows = [row.strip() for row in message.lower().split("\n")]
     marks = [row for row in rows if row.startswith(SUPERSEDED_MARK)]
@@ -211,25 +214,31 @@ def _states(message: str, subject: str, value: str) -> bool:
 
 
 def count_facts_in(opening: str, facts: Sequence[Fact]) -> FactCounts:
-    """Return how many of the facts an opening contains."""
+    """Count the facts of which an opening contains the current value, and their unmarked old values."""
     messages = re.split(r"\n(?=\S)", opening)
 
-    def states(fact: Fact, value: str) -> bool:
-        return any(_states(message, fact.subject.lower(), value.lower()) for message in messages)
+    def is_value_stated(fact: Fact, value: str) -> bool:
+        return any(
+            _states_value(message, fact.subject.lower(), value.lower()) for message in messages
+        )
 
     old = [(fact, value) for fact in facts for value in fact.old_values]
-    kept_facts = [fact for fact in facts if states(fact, fact.value)]
-    return FactCounts(len(facts), len(kept_facts), len(old), sum(states(*pair) for pair in old))
+    kept_facts = [fact for fact in facts if is_value_stated(fact, fact.value)]
+    return FactCounts(
+        len(facts), len(kept_facts), len(old), sum(is_value_stated(*pair) for pair in old)
+    )
 
 
-def main(more: int, *, in_unseen_words: bool) -> None:
+def main(more_tokens: int, *, in_unseen_words: bool) -> None:
     """Print a row for each kind of fact, for the last openings of all seeds."""
     ours, pasted = (dict.fromkeys((*WORDINGS, "all"), FactCounts(0, 0, 0, 0)) for _ in range(2))
     for seed in SEEDS:
         random_source = random.Random(seed)
         facts = make_planted_facts(random_source, in_unseen_words=in_unseen_words)
         with tempfile.TemporaryDirectory() as root:
-            *_, last = make_openings(ConfigHome.at(Path(root)), Talk(facts, random_source), more)
+            *_, last = make_openings(
+                ConfigHome.at(Path(root)), PlantedTalk(facts, random_source), more_tokens
+            )
         for kind in ours:
             of_kind = [fact for fact in facts if kind in {fact.kind, "all"}]
             ours[kind] = ours[kind].add(count_facts_in(last[0], of_kind))
@@ -244,7 +253,7 @@ def main(more: int, *, in_unseen_words: bool) -> None:
     words = ", new values in words that no rule was made on" if in_unseen_words else ""
     print(
         f"{len(SEEDS)} sessions of {FIRST_TALK_TOKENS} tokens, {GENERATIONS} handoffs, "
-        f"{more} tokens more in each child{words}"
+        f"{more_tokens} more tokens in each child{words}"
     )
     print(
         "| facts | kept | old values unmarked | pasted: kept | old values unmarked |\n|---|---|---|---|---|"

@@ -1,8 +1,8 @@
 """Make tables: how many labelled items each way leaves in context, and how many tokens it sends.
 
 ``judge`` has the same rule for all ways: an item is in context if the next request contains it
-verbatim, or if one of the request's lines keeps it. An item is one read away if the request names
-the record that states it, or if the whole digest keeps it.
+verbatim, or if a line of the request contains it in another form. An item is one read away if the
+request names the record that states it, or if the whole digest contains it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ USUAL_HANDOFF_NAME = f"handoff, {format_token_count(DEFAULT_OPENING_TOKENS)}"
 class WayTotals:
     """The results of a way in all sessions.
 
-    ``request_tokens`` are the tokens of its requests. ``found`` counts, for each kind of item, where the
-    items are.
+    ``request_tokens`` are the tokens of the first request in each session. ``place_counts_by_kind``
+    counts the items of each kind by the place where they are: in context, one read away, or out of reach.
     """
 
     request_tokens: list[int] = field(default_factory=list)
-    found: dict[str, Counter[str]] = field(
+    place_counts_by_kind: dict[str, Counter[str]] = field(
         default_factory=lambda: {kind: Counter() for kind in KINDS}
     )
 
@@ -55,7 +55,7 @@ class WayTotals:
             return
         self.request_tokens.append(remainder.request_tokens)
         for item in labelled_items:
-            self.found[item.kind][place_after_way(item, remainder)] += 1
+            self.place_counts_by_kind[item.kind][place_after_way(item, remainder)] += 1
 
 
 def place_after_way(item: Item, remainder: Remainder) -> str:
@@ -115,7 +115,7 @@ def format_row(way: str, sums: WayTotals) -> str:
     """
     if not sums.request_tokens:
         return f"| {way} |{' |' * (len(COLUMN_HEADINGS) - 1)}"
-    counts = [sums.found[kind] for kind in KINDS]
+    counts = [sums.place_counts_by_kind[kind] for kind in KINDS]
     whole = sum(counts, Counter[str]())
     cells = [way, f"{statistics.median(sums.request_tokens):,.0f}"]
     cells += [_format_percent(each[IN], each.total()) for each in (*counts, whole)]

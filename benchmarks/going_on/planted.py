@@ -213,7 +213,7 @@ WORDINGS: Mapping[str, Wording] = {
     ),
 }
 
-KNOWN_CHANGES = (
+KNOWN_CHANGE_SENTENCES = (
     "Forget what I said about the {s}, it is {v}.",
     "Let's change the {s} to {v}.",
     "I was wrong about the {s}: {v} it is.",
@@ -223,7 +223,7 @@ KNOWN_CHANGES = (
 )
 """The ways to state a new value of any kind."""
 
-UNSEEN_CHANGES = (
+UNSEEN_CHANGE_SENTENCES = (
     "Bump the {s} to {v}, please.",
     "The {s}: {v} now, not what I told you earlier.",
     "Marketing insists on {v} for the {s}.",
@@ -240,11 +240,15 @@ def make_planted_facts(
 ) -> list[Fact]:
     """Return all facts, ordered by kind.
 
-    With ``in_unseen_words``, new values are stated only in the wordings of ``UNSEEN_CHANGES``.
+    With ``in_unseen_words``, new values are stated only by sentences of ``UNSEEN_CHANGE_SENTENCES``.
     """
     found: list[Fact] = []
     for kind, wording in WORDINGS.items():
-        changed = UNSEEN_CHANGES if in_unseen_words else (*wording.change_sentences, *KNOWN_CHANGES)
+        changed = (
+            UNSEEN_CHANGE_SENTENCES
+            if in_unseen_words
+            else (*wording.change_sentences, *KNOWN_CHANGE_SENTENCES)
+        )
         found += _make_facts(kind, wording._replace(change_sentences=changed), random_source)
     return found
 
@@ -263,7 +267,7 @@ def _make_facts(kind: str, wording: Wording, random_source: random.Random) -> It
         first, *others = values.split(", ")
         generations = sorted(random_source.sample(range(1, GENERATIONS), len(others)))
         sentence = random_source.choice(wording.first_sentences).format(s=subject, v=first)
-        # The assistant states half of the plain facts, as if it had found them out.
+        # The assistant states every second plain fact, as if it had found the fact out.
         by_assistant = kind == "fact" and at % 2 == 1
         statements = [Statement(sentence, first, late.get(at, 0), by_assistant)]
         for value, generation in zip(others, generations, strict=True):

@@ -1,6 +1,6 @@
-"""Run each way to continue a session, and return what it leaves of the session.
+"""Run each way to continue a session, and return what the way leaves of the session.
 
-Each way is run on a copy in a home of its own.
+Each way is run on a copy of the session in a temporary home.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ PEER_REFERENCE_PATTERN = re.compile(r"\bline (\d+) of \S+\.jsonl\b")
 """Matches the peer's placeholders. Their line numbers begin at 1."""
 
 MAX_WAY_SECONDS = 120
-"""The maximum number of seconds for a way on a session."""
+"""The maximum number of seconds that a way may take for a session."""
 
-CopyMaker = Callable[[Path], Path | None]
+CopyFunction = Callable[[Path], Path | None]
 
 
 class Remainder(NamedTuple):
@@ -148,7 +148,7 @@ def resolve_peer_references(remainder: Remainder) -> Remainder:
 def run_ways_on_session(path: Path) -> Iterator[WayResult]:
     """Run each way to continue a session on the copy ``path``, and yield the results.
 
-    A result is None if the way needs a model's text that is missing.
+    The remainder in a result is None if the way needs a model's text that is missing.
     """
     here = measure_file_result(path, None, path)
     base = _read_base_tokens(path)
@@ -163,7 +163,7 @@ def run_ways_on_session(path: Path) -> Iterator[WayResult]:
         )
         yield WayResult(
             f"the last {name} of what was said",
-            measure_text_result(base, select_end(records_of_it, size)),
+            measure_text_result(base, select_end_of_talk(records_of_it, size)),
         )
         yield WayResult(
             f"all prompts, then the newest messages, {name}",
@@ -221,11 +221,11 @@ def run_ways_at_compaction(path: Path) -> Iterator[WayResult]:
         )
         yield WayResult(
             f"the last {name} of what was said",
-            measure_text_result(base, select_end(records_of_it, size)),
+            measure_text_result(base, select_end_of_talk(records_of_it, size)),
         )
 
 
-def list_copy_methods() -> Iterator[tuple[str, CopyMaker]]:
+def list_copy_methods() -> Iterator[tuple[str, CopyFunction]]:
     """Yield the ways that copy a session without a model.
 
     Each consists of its name and the function that makes the copy.
@@ -237,7 +237,7 @@ def list_copy_methods() -> Iterator[tuple[str, CopyMaker]]:
     yield "fork", fork_whole_session
 
 
-def measure_handoff_of_copy(path: Path, base: int, contents: ChildContents) -> Remainder:
+def measure_handoff_of_copy(path: Path, base_tokens: int, contents: ChildContents) -> Remainder:
     """Make a handoff of the copy ``path``, and return what its child contains.
 
     Items are searched only in the digest, and in a model's summary if there is one. The request
@@ -259,67 +259,69 @@ def measure_handoff_of_copy(path: Path, base: int, contents: ChildContents) -> R
     rows = [*(split_prose_rows(before) if contents.summary else ()), *split_opening_rows(text)]
     found = collapse_spaces(f"{contents.summary}\n{text}")
     return Remainder(
-        base + said,
+        base_tokens + said,
         found,
         rows,
         rows_one_read_away=split_opening_rows(format_whole_digest(contents.digest or Digest())),
     )
 
 
-def select_end(parsed: Sequence[Record], size: int) -> str:
-    """Return the end of the talk, in ``size`` tokens."""
+def select_end_of_talk(parsed_records: Sequence[Record], token_count: int) -> str:
+    """Return the last ``token_count`` tokens of the talk."""
     said = [
         records.join_text_blocks(one)
-        for one in parsed
+        for one in parsed_records
         if records.get_kind(one) == records.ASSISTANT or records.is_prompt(one)
     ]
-    return "\n".join(filter(None, said))[-convert_tokens_to_characters(size) :]
+    return "\n".join(filter(None, said))[-convert_tokens_to_characters(token_count) :]
 
 
-def select_prompts_and_end(parsed: Sequence[Record], size: int) -> str:
+def select_prompts_and_end(parsed_records: Sequence[Record], token_count: int) -> str:
     """Return the first prompts and the end of the talk.
 
-    The prompts have at most half of ``size`` tokens. The end of the talk has the remaining tokens.
+    The prompts have at most half of ``token_count`` tokens. The end of the talk has the remaining tokens.
     """
     prompts = "\n".join(
-        records.prompt_text(record) for record in parsed if records.is_prompt(record)
+        records.prompt_text(record) for record in parsed_records if records.is_prompt(record)
     )
-    asked = prompts[: convert_tokens_to_characters(size) // 2]
-    return (
-        f"{asked}\n{select_end(parsed, size)[-(convert_tokens_to_characters(size) - len(asked)) :]}"
-    )
+    max_characters = convert_tokens_to_characters(token_count)
+    asked = prompts[: max_characters // 2]
+    end = select_end_of_talk(parsed_records, token_count)[-(max_characters - len(asked)) :]
+    return f"{asked}\n{end}"
 
 
-def run_model_way(way: str, path: Path, base: int, digest: Digest) -> WayResult:
-    """Return the result of a way that needs a model's text.
+def run_model_way(way_name: str, path: Path, base_tokens: int, digest: Digest) -> WayResult:
+    """Return the result of a way whose text a model wrote, or None as remainder if the text is missing.
 
-    If the way is our own rollover, the text is followed by a digest of the usual size.
+    In our own rollover, a digest of the usual size follows the text.
     """
-    file = Path(os.environ.get("BENCH_SUMMARIES", os.devnull), way, f"{path.stem}.md")
+    file = Path(os.environ.get("BENCH_SUMMARIES", os.devnull), way_name, f"{path.stem}.md")
     if not file.is_file():
-        return WayResult(way, None)
+        return WayResult(way_name, None)
     text = "\n".join(row for row in file.read_text(encoding="utf-8").split("\n") if row.strip())
-    if way != MODEL_WAYS[0]:
-        return WayResult(way, measure_text_result(base, text))
+    if way_name != MODEL_WAYS[0]:
+        return WayResult(way_name, measure_text_result(base_tokens, text))
     return WayResult(
-        way,
+        way_name,
         measure_handoff_of_copy(
-            path, base, ChildContents(digest, summary=text, opening_tokens=DEFAULT_OPENING_TOKENS)
+            path,
+            base_tokens,
+            ChildContents(digest, summary=text, opening_tokens=DEFAULT_OPENING_TOKENS),
         ),
     )
 
 
-def make_trimmer(**options: object) -> CopyMaker:
+def make_trimmer(**options: object) -> CopyFunction:
     """Return a function that trims a session with these options, and returns the child's path.
 
     The function returns None if the trim would not pay.
     """
 
-    def make(path: Path) -> Path | None:
+    def trim_copy(path: Path) -> Path | None:
         made = trim(path, make_options(TypedOptions(**options)))  # type: ignore[arg-type]
         return Path(made.file) if made.written else None
 
-    return make
+    return trim_copy
 
 
 def fork_whole_session(path: Path) -> Path | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from click.testing import CliRunner
 
-from benchmarks.recall.questions import Home, Place, Question, find_right_places
+from benchmarks.recall.questions import CorpusHome, Place, Question, find_right_places
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.output import DEFAULT_MAX_CHARACTERS
 from resume_hooks.paths import Where
@@ -29,7 +29,7 @@ MAX_READ_HITS = 5
 """The number of hits after which the agent stops reading."""
 
 
-class Cost(NamedTuple):
+class AnswerCost(NamedTuple):
     """The numbers of characters that the verbs print for one answer.
 
     ``file_bytes`` is the number of bytes of the file that contains the answer.
@@ -41,12 +41,12 @@ class Cost(NamedTuple):
     file_bytes: int
 
     @property
-    def total(self) -> int:
+    def total_characters(self) -> int:
         """The number of characters that the agent reads in all."""
         return self.search_characters + self.read_characters + self.outline_characters
 
 
-def print_costs(home: Home, asked: Sequence[Question]) -> None:
+def print_costs(home: CorpusHome, asked: Sequence[Question]) -> None:
     """Print the median and the 90th percentile of each part of the cost, over the answered questions."""
     costs = [found for question in asked if (found := measure_cost(home, question)) is not None]
     print(
@@ -61,16 +61,18 @@ def print_costs(home: Home, asked: Sequence[Question]) -> None:
         ],
         "outline of its session": [cost.outline_characters for cost in costs],
         "search and read": [cost.search_characters + cost.read_characters for cost in costs],
-        "search, read and outline": [cost.total for cost in costs],
+        "search, read and outline": [cost.total_characters for cost in costs],
         "the file, read whole (bytes)": [cost.file_bytes for cost in costs],
-        "the file / search, read and outline": [cost.file_bytes / cost.total for cost in costs],
+        "the file / search, read and outline": [
+            cost.file_bytes / cost.total_characters for cost in costs
+        ],
     }
     for name, values in parts.items():
         high = statistics.quantiles(values, n=10, method="inclusive")[-1]
         print(f"{name:60} {statistics.median(values):>10,.0f} {high:>10,.0f}")
 
 
-def measure_cost(home: Home, question: Question) -> Cost | None:
+def measure_cost(home: CorpusHome, question: Question) -> AnswerCost | None:
     """Return the cost of an answer, or None if the answer is not among the first hits."""
     found = search_index(
         [question.text], Scope(include_helpers=True), Where(home.where), max_hits=DEFAULT_HIT_COUNT
@@ -93,7 +95,7 @@ def measure_cost(home: Home, question: Question) -> Cost | None:
     if (name, int(line)) not in question.answers:
         reads += _count_printed_characters(home, "read", session, "--turns", str(best.turn_number))
     size = (corpus_folder() / name).stat().st_size
-    return Cost(
+    return AnswerCost(
         len(result_text(found, DEFAULT_MAX_CHARACTERS)),
         reads,
         _count_printed_characters(home, "outline", session),
@@ -101,7 +103,7 @@ def measure_cost(home: Home, question: Question) -> Cost | None:
     )
 
 
-def _count_printed_characters(home: Home, *arguments: str) -> int:
+def _count_printed_characters(home: CorpusHome, *arguments: str) -> int:
     """Return the number of characters that a verb prints."""
     done = CliRunner().invoke(cli, list(arguments), env=home.where)
     if done.exit_code:

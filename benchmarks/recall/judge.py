@@ -59,7 +59,7 @@ class StrengthPrecision(NamedTuple):
 
 
 def judge_answer(question: Question, answer: Answer) -> JudgedAnswer:
-    """Judge the answer to a question."""
+    """Return an answer with the ranks of the first right session and turn, and which hits are right."""
     right = find_right_places(question)
     sessions = dict.fromkeys(find_session_of_file(hit.file) for hit in answer.hits)
     return JudgedAnswer(
@@ -101,14 +101,14 @@ def compute_strength_precision(asked: Iterable[JudgedAnswer]) -> dict[str, Stren
     }
 
 
-def find_rank(hits: Sequence[object], right: Collection[object]) -> int:
-    """Return the rank of the first right hit, from 1, or 0 if there is none."""
-    return next((place for place, hit in enumerate(hits, 1) if hit in right), 0)
+def find_rank(hits: Sequence[object], right_hits: Collection[object]) -> int:
+    """Return the rank of the first right hit, counted from 1, or 0 if no hit is right."""
+    return next((place for place, hit in enumerate(hits, 1) if hit in right_hits), 0)
 
 
-def compute_share(ranks: Sequence[int], reach: int) -> float:
-    """Return the fraction of the ranks that are from 1 to ``reach``."""
-    return mean(0 < place <= reach for place in ranks)
+def compute_share(ranks: Sequence[int], max_rank: int) -> float:
+    """Return the fraction of the ranks that are from 1 to ``max_rank``."""
+    return mean(0 < place <= max_rank for place in ranks)
 
 
 def mean(values: Iterable[float]) -> float:

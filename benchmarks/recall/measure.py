@@ -23,8 +23,8 @@ from benchmarks.recall.judge import (
     judge_answer,
 )
 from benchmarks.recall.naive import FusedNaiveSearcher, NaiveSearcher
-from benchmarks.recall.questions import KINDS, QUESTION_HALVES, Home, Question, read_questions
-from benchmarks.recall.ripgrep import Ripgrep
+from benchmarks.recall.questions import KINDS, QUESTION_HALVES, CorpusHome, Question, read_questions
+from benchmarks.recall.ripgrep import RipgrepSearcher
 from benchmarks.recall.searcher import OwnSearcher, RetryingSearcher, Searcher, UnindexedSearcher
 from tests.needs import corpus_folder
 
@@ -32,27 +32,29 @@ MAX_HITS = 10
 """The maximum number of hits of an answer."""
 
 MIN_WORD_FRACTION = 2 / 3
-"""The fraction of a question's words that a line must contain for the stricter of the two ripgrep
-searchers."""
+"""A line must contain this fraction of a question's words to be a hit of the stricter ripgrep
+searcher."""
 
 NAME_WIDTH = 37  # Number of columns for a searcher's name in the table.
 
 
-def make_searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[Searcher]:
-    """Yield our searchers, the naive one, and those whose programs are installed."""
+def make_searchers(
+    home: CorpusHome, scratch: Path, asked: Sequence[Question]
+) -> Iterator[Searcher]:
+    """Yield our searchers, the naive searcher, and the searchers whose programs are installed."""
     yield OwnSearcher(home)
     yield UnindexedSearcher()
     yield NaiveSearcher()
-    if Ripgrep.is_installed():
-        yield Ripgrep(home, 0, "ripgrep, lines with any word")
-        yield Ripgrep(home, MIN_WORD_FRACTION, "ripgrep, lines with 2/3 of the words")
+    if RipgrepSearcher.is_installed():
+        yield RipgrepSearcher(home, 0, "ripgrep, lines with any word")
+        yield RipgrepSearcher(home, MIN_WORD_FRACTION, "ripgrep, lines with 2/3 of the words")
     else:
         print("ripgrep: not measured; install rg")
     if found := peer.find_peer_program():
         ways = [
             wordings for question in asked for wordings in ((question.text,), question.wordings)
         ]
-        peer_searcher = peer.Peer(found, home, scratch / "peer", ways)
+        peer_searcher = peer.PeerSearcher(found, home, scratch / "peer", ways)
         print(peer_searcher.note)
         yield peer_searcher
     else:
@@ -61,14 +63,14 @@ def make_searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iter
         )
 
 
-def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[JudgedAnswer]]]) -> None:
+def print_table(title: str, results: Sequence[tuple[Searcher, Sequence[JudgedAnswer]]]) -> None:
     """Print a row for each searcher and kind of question."""
     print(f"\n{title:{NAME_WIDTH + 18}}session{'':15}turn{'':15}best hit{'':6}ms")
     print(
         f"{'':{NAME_WIDTH}} {'questions':16} {'hit@1':>7} {'hit@5':>6} {'MRR':>6} {'hit@1':>7} {'hit@5':>6} "
         f"{'empty':>7} {'strong':>8} {'median':>8} {'p95':>8}"
     )
-    for searcher, asked in answered:
+    for searcher, asked in results:
         for kind in KINDS:
             chosen = [one for one in asked if one.question.kind == kind]
             if not chosen:
@@ -76,11 +78,13 @@ def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[JudgedAn
             found = compute_score(chosen)
             known = kind != "unanswerable"
             parts = [
-                *_format_cells(found[:3], (7, 6, 6), shown=known),
-                *_format_cells(found[3:5], (7, 6), shown=known and searcher.finds_turns),
+                *_format_cells(found[:3], (7, 6, 6), is_shown=known),
+                *_format_cells(found[3:5], (7, 6), is_shown=known and searcher.finds_turns),
                 *_format_cells([found.no_hits_fraction], (7,)),
                 *_format_cells(
-                    [found.strong_fraction], (8,), shown=any(one.answer.strengths for one in chosen)
+                    [found.strong_fraction],
+                    (8,),
+                    is_shown=any(one.answer.strengths for one in chosen),
                 ),
                 *(f"{ms:8.1f}" for ms in compute_spread([one.answer.ms for one in chosen])),
             ]
@@ -91,10 +95,10 @@ def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[JudgedAn
 
 
 def _format_cells(
-    shares: Sequence[float], widths: Sequence[int], *, shown: bool = True
+    shares: Sequence[float], widths: Sequence[int], *, is_shown: bool = True
 ) -> list[str]:
     return [
-        f"{share:{width}.2f}" if shown else f"{'-':>{width}}"
+        f"{share:{width}.2f}" if is_shown else f"{'-':>{width}}"
         for share, width in zip(shares, widths, strict=True)
     ]
 
@@ -135,7 +139,7 @@ def main(half: str) -> int:
     asked = read_questions(half)
     reworded = [question for question in asked if question.other_wordings]
     with tempfile.TemporaryDirectory(prefix="resume-hooks-recall-") as folder:
-        home = Home(Path(folder) / ".claude")
+        home = CorpusHome(Path(folder) / ".claude")
         compared = list(make_searchers(home, Path(folder), asked))
         once = [
             (searcher, ask_questions(searcher, asked, lambda question: [question.text]))

@@ -93,7 +93,7 @@ class FusedNaiveSearcher:
         self._naive = naive
 
     def search(self, wordings: Sequence[str], max_hits: int) -> Answer:
-        """Return the turns that rank high for most wordings."""
+        """Return the turns with the highest sums of reciprocal ranks over all wordings."""
         begun = time.perf_counter()
         scores: dict[Place, float] = defaultdict(float)
         for wording in wordings:

@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.recall import peer_index
-from benchmarks.recall.questions import Home, Place
+from benchmarks.recall.questions import CorpusHome, Place
 from benchmarks.recall.searcher import Answer
 
 UNKNOWN_TURN = -1
-"""The turn of a hit of which only the file is known."""
+"""The turn of a hit for which only the file is known."""
 
 
-class Peer:
-    """The answers of the peer. All questions are asked in one run of the peer's own Python."""
+class PeerSearcher:
+    """Searches with the peer's index. All questions are asked in one run of the peer's own Python."""
 
     name = "peer: tantivy SessionIndex"
     finds_turns = False
 
     def __init__(
-        self, program: str, home: Home, index: Path, ways: Iterable[Sequence[str]]
+        self, program: str, home: CorpusHome, index: Path, wording_lists: Iterable[Sequence[str]]
     ) -> None:
-        texts = list(dict.fromkeys(map(" ".join, ways)))
+        texts = list(dict.fromkeys(map(" ".join, wording_lists)))
         said = ask_peer_index(program, home.config, index, texts)
         self.note = f"peer: {said['built']}; {_describe_refusals(said['answers'])}"
         self._home = home
@@ -53,7 +53,7 @@ def find_peer_program() -> str | None:
 def ask_peer_index(
     program: str, home: Path, index: Path, queries: Sequence[str], rounds: int = 1
 ) -> dict[str, Any]:
-    """Return the answers of ``peer_index``, which the peer's own Python runs.
+    """Ask the peer's index in the peer's own Python, and return the document that ``peer_index`` prints.
 
     The peer's index is built if it is missing.
     """

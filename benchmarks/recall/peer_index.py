@@ -1,9 +1,9 @@
 """Build the peer's index of a home and query it. The peer's own Python runs this program.
 
 The program reads a JSON document from stdin: ``{"home", "index", "rounds", "queries"}``. It prints
-a JSON document: ``built`` (the peer's own counts), and for each query ``files`` (best first),
-``ms`` (the median of the rounds) and ``how``. ``how`` is "as typed", "as plain words" if the peer's
-parser rejects the query, or "refused".
+a JSON document: ``built`` contains the peer's own counts, and ``answers`` has, for each query,
+``files`` (best first), ``ms`` (the median of the rounds) and ``how``. ``how`` is "as typed", "as
+plain words" if the peer's parser rejects the query as typed, or "refused" if it rejects both.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def map_ids_to_places() -> dict[str, set[Place]]:
     return found
 
 
-class Home:
+class CorpusHome:
     """A config home with the whole corpus. Each folder of the corpus is a project.
 
     A file whose name is not an id gets an id as its name.
@@ -167,7 +167,7 @@ class Home:
         self._name_by_copy = dict(self._copy_corpus_files())
 
     def name(self, file: str) -> str:
-        """Return the path in the corpus of a file in this home."""
+        """Return a file's path within the corpus. ``file`` is the path of its copy in this home."""
         return self._name_by_copy[file]
 
     def _copy_corpus_files(self) -> Iterator[tuple[str, str]]:

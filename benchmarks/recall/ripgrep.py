@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks.recall.questions import Home, Place, read_corpus_file
+from benchmarks.recall.questions import CorpusHome, Place, read_corpus_file
 from benchmarks.recall.searcher import Answer, milliseconds_since
 from resume_hooks.search.query import COMMON_WORDS
 
@@ -38,7 +38,7 @@ class _FoundLines(NamedTuple):
     ms: float
 
 
-class Ripgrep:
+class RipgrepSearcher:
     """Ranks lines by how many different words of a question they contain.
 
     Of lines with equally many words, those with rarer words come first. A turn with several lines
@@ -48,7 +48,7 @@ class Ripgrep:
 
     finds_turns = True
 
-    def __init__(self, home: Home, share: float, name: str) -> None:
+    def __init__(self, home: CorpusHome, share: float, name: str) -> None:
         self.name = name
         self._home = home
         self._share = share
@@ -81,7 +81,10 @@ class Ripgrep:
 
 
 def find_content_words(text: str) -> list[str]:
-    """Return the words of a question without those that many questions have."""
+    """Return the words of a question, without common words.
+
+    If all its words are common, return all of them.
+    """
     words = dict.fromkeys(word.casefold() for word in _WORD_PATTERN.findall(text))
     return [word for word in words if word not in COMMON_WORDS] or list(words)
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from benchmarks.recall.questions import Home, Place, list_corpus_files
+from benchmarks.recall.questions import CorpusHome, Place, list_corpus_files
 from resume_hooks.paths import Where
 from resume_hooks.search.index.unindexed_files import RawWordSearch, relevance_by_file
 from resume_hooks.search.query import parse_query
@@ -50,7 +50,7 @@ class OwnSearcher:
     name = "resume-hooks"
     finds_turns = True
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: CorpusHome) -> None:
         self._home = home
         # This call builds the index, so that its time is not measured later.
         self.search(["index"], 1)
@@ -107,6 +107,6 @@ class UnindexedSearcher:
         return Answer([Place(name, 0) for name in best], milliseconds_since(begun))
 
 
-def milliseconds_since(begun: float) -> float:
-    """Return the milliseconds since ``begun``, a value of ``time.perf_counter``."""
-    return (time.perf_counter() - begun) * 1000
+def milliseconds_since(start: float) -> float:
+    """Return the milliseconds since ``start``, a value of ``time.perf_counter``."""
+    return (time.perf_counter() - start) * 1000

@@ -26,7 +26,7 @@ MAX_FILE_BYTES = 3_000_000
 """Maximum number of bytes of a file to scan."""
 
 CONTEXT_BYTES = 120
-"""The number of bytes before and after a finding that the row of the finding contains."""
+"""A row contains this number of bytes before and after its finding."""
 
 BASELINE_PATTERNS = {
     "aws-access-key": rb"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
@@ -116,7 +116,7 @@ def _row_of_finding(scanner: str, path: Path, raw: bytes, finding: Finding) -> d
 
 
 def print_judged_counts(rows_path: Path) -> None:
-    """Print for each scanner the number of its findings, and of findings that a reader judged as false."""
+    """Print how many findings each scanner has, and how many of them a reader judged as false."""
     judged: dict[str, list[bool]] = {}
     for line in rows_path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)

@@ -1,8 +1,8 @@
 """Measure how many secrets are removed completely, and how many texts without secrets are unchanged.
 
 ``python -m benchmarks.secrets.measure [--missed] FILE ...`` reads lists of secrets and of texts
-without secrets. gitleaks' rules are measured, too. If detect-secrets is installed, it is also
-measured. It scans line by line.
+without secrets. Our scanner and gitleaks' rules are measured. So is detect-secrets, which scans
+line by line, if it is installed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from resume_hooks.redaction.false_positives import entropy
 from resume_hooks.redaction.load_rules import RULES_FILE
 from resume_hooks.redaction.texts import redact
 
-LEFTOVER_CHARACTERS = 3
-"""The number of consecutive characters of a secret that must not remain."""
+MIN_LEFTOVER_CHARACTERS = 3
+"""The cleaned text must not contain this many consecutive characters of a secret."""
 
 
-def replace_own_findings(text: str) -> str:
+def replace_detected_secrets(text: str) -> str:
     """Return a text in which each secret that we detect is replaced with a NUL character."""
     clean, found = redact(text)
     for kind in {secret.kind for secret in found}:
@@ -62,7 +62,7 @@ def make_detect_secrets_cleaner() -> Callable[[str], str] | None:
 def make_gitleaks_cleaner() -> Callable[[str], str]:
     """Return a function that replaces the secrets that gitleaks' default rules find.
 
-    The rules are used as regular expressions for the whole text. The generic rule is included.
+    Each rule is applied to the whole text as a regular expression. The generic rule is included.
     """
     data = json.loads(Path(RULES_FILE).read_text(encoding="utf-8"))
     between = r"(?:[ \t\w.-]{0,20})[\s'\"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[`'\"\s=]{0,5}"
@@ -99,10 +99,10 @@ def _compile_rule(text: str) -> re.Pattern[bytes]:
     return re.compile(text.replace("(?i)", "").encode(), re.IGNORECASE if "(?i)" in text else 0)
 
 
-def _is_found_by_rule(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], float]) -> bool:
-    """Check whether a rule finds a value in a text, and whether the value has enough entropy."""
-    pattern, least = row
-    return entropy(value) >= least and any(
+def _is_found_by_rule(raw: bytes, value: bytes, rule: tuple[re.Pattern[bytes], float]) -> bool:
+    """Check whether a rule finds a value that has the rule's minimum entropy."""
+    pattern, min_entropy = rule
+    return entropy(value) >= min_entropy and any(
         match[match.lastindex or 0] == value for match in pattern.finditer(raw)
     )
 
@@ -110,16 +110,16 @@ def _is_found_by_rule(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], fl
 def are_parts_removed(text: str, cleaned_text: str, parts: list[str]) -> bool:
     """Check whether the cleaned text contains no piece of any part of a secret.
 
-    A piece has ``LEFTOVER_CHARACTERS`` characters. Pieces that are also elsewhere in the text may
+    A piece has ``MIN_LEFTOVER_CHARACTERS`` characters. Pieces that are also elsewhere in the text may
     remain.
     """
     without = text
     for part in parts:
         without = without.replace(part, "\0")
     pieces = {
-        part[at : at + LEFTOVER_CHARACTERS]
+        part[at : at + MIN_LEFTOVER_CHARACTERS]
         for part in parts
-        for at in range(max(1, len(part) - LEFTOVER_CHARACTERS + 1))
+        for at in range(max(1, len(part) - MIN_LEFTOVER_CHARACTERS + 1))
     }
     return not any(cleaned_text.count(piece) > without.count(piece) for piece in pieces)
 
@@ -152,7 +152,7 @@ def measure(path: Path, name: str, clean: Callable[[str], str], *, tell: bool) -
 if __name__ == "__main__":
     baseline = make_detect_secrets_cleaner()
     for file in map(Path, (each for each in sys.argv[1:] if each != "--missed")):
-        measure(file, "resume-hooks", replace_own_findings, tell="--missed" in sys.argv)
+        measure(file, "resume-hooks", replace_detected_secrets, tell="--missed" in sys.argv)
         measure(file, "gitleaks' rules", make_gitleaks_cleaner(), tell=False)
         if baseline:
             measure(file, "detect-secrets", baseline, tell=False)

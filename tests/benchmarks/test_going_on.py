@@ -45,7 +45,7 @@ from benchmarks.going_on.ways import (
     copy_session,
     run_ways_at_compaction,
     run_ways_on_session,
-    select_end,
+    select_end_of_talk,
     select_prompts_and_end,
 )
 from resume_hooks.transcripts import records
@@ -93,7 +93,7 @@ def test_an_item_is_found_verbatim_or_in_a_row() -> None:
 
 
 def test_an_item_named_by_a_placeholder_is_near() -> None:
-    """An item counts as near if a placeholder names its record, or if the whole digest contains it."""
+    """An item is one read away if a placeholder names its record, or if the whole digest contains it."""
     assert (
         place_after_way(
             CHANGED_FILE_ITEM, Remainder(1, rows=[Row("files changed:", "src/pool.py")])
@@ -117,7 +117,7 @@ def test_an_item_named_by_a_placeholder_is_near() -> None:
 
 
 def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
-    """A row of the table has the median of the tokens and the shares of found items by kind.
+    """A row of the table has the median of the tokens and the percentages of found items by kind.
 
     A cell is empty if nothing was measured or if no item of the kind is labelled.
     """
@@ -132,7 +132,7 @@ def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
     assert format_row("rollover", WayTotals()).count("|") == len(COLUMN_HEADINGS) + 1
 
 
-def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
+def test_an_excerpt_ends_with_the_end_of_the_talk() -> None:
     """A pasted excerpt has the end of the talk.
 
     ``select_prompts_and_end`` fills half of the space with prompts and the other half with the end.
@@ -142,7 +142,7 @@ def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
         for line in session_bytes(conversation(400)).split(b"\n")
         if (record := records.parse_record(line))
     ]
-    last, first = select_end(parsed, 900), select_prompts_and_end(parsed, 900)
+    last, first = select_end_of_talk(parsed, 900), select_prompts_and_end(parsed, 900)
     assert len(last) == 3_600
     assert last.endswith(records.join_text_blocks(parsed[-1]))
     assert first.startswith("prompt 0\n")
@@ -181,8 +181,8 @@ def test_a_stored_summary_of_a_model_is_measured(
         assert bool(left and "src/nowhere.py" in left.text) is is_there
 
 
-def test_a_compaction_is_measured_only_on_earlier_items(tmp_path: Path) -> None:
-    """A compaction is measured only on what was said before it."""
+def test_only_records_before_a_compaction_are_measured(tmp_path: Path) -> None:
+    """Each way is measured on the records before a compaction. Later records are left out."""
     before = [
         user("never touch the vendored folder", uuid="u1"),
         assistant("The port is 6543, as the tests show.", uuid="a1", parent="u1", ts=1),
@@ -215,10 +215,11 @@ def test_planted_facts_are_distinct() -> None:
         assert not any(fact.value in old for old in fact.old_values)
 
 
-def test_a_planted_fact_remains_if_a_sentence_has_it() -> None:
-    """A planted fact is kept if one sentence has its subject and its value.
+def test_a_planted_fact_is_kept_if_a_sentence_states_it() -> None:
+    """A planted fact is kept if one sentence states its subject and its value.
 
-    If a message gives an old value without saying that it is outdated, the value counts as stale.
+    If a message states an old value without a mark that it is superseded, the value counts as
+    unmarked.
     """
     said = [Statement("The port is 1.", "1", 0), Statement("The port is 2.", "2", 1)]
     fact = Fact("fact", "port", said)

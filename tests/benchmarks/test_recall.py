@@ -1,7 +1,7 @@
 """Tests of the benchmark for search: its questions are valid, and search answers most of them.
 
-The results come from ``python -m benchmarks.recall.measure``. These tests use only the questions of
-the half ``tune``.
+``python -m benchmarks.recall.measure`` prints the results for all questions. These tests use only
+the questions of the half ``tune``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks.recall.naive import CHUNK_WORDS, FusedNaiveSearcher, NaiveSearch
 from benchmarks.recall.questions import (
     KINDS,
     QUESTION_HALVES,
-    Home,
+    CorpusHome,
     Place,
     Question,
     find_right_places,
@@ -59,7 +59,7 @@ FIRST_FILE, SECOND_FILE = f"{FIRST_ID}.jsonl", f"{SECOND_ID}.jsonl"
 def corpus_search(tmp_path_factory: pytest.TempPathFactory) -> OwnSearcher:
     """Return our search over the whole corpus."""
     corpus()
-    return OwnSearcher(Home(tmp_path_factory.mktemp("recall") / ".claude"))
+    return OwnSearcher(CorpusHome(tmp_path_factory.mktemp("recall") / ".claude"))
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_hits_for_unknown_topics_are_not_strong(corpus_search: OwnSearcher) -> N
 def test_the_home_contains_the_whole_corpus(tmp_path: Path) -> None:
     """The home for the benchmark contains each file of the corpus under the name that the questions use."""
     corpus()
-    home = Home(tmp_path / ".claude")
+    home = CorpusHome(tmp_path / ".claude")
     files = [str(path) for path in home.config.rglob("*.jsonl")]
     assert sorted(home.name(file) for file in files) == list_corpus_files()
 
@@ -216,7 +216,7 @@ def test_a_copy_of_an_answer_counts_as_right(small_corpus: Path) -> None:
 def test_the_score_has_the_shares_of_right_answers() -> None:
     """The score has the shares of right answers, of questions without hits, and of strong hits.
 
-    It also has the mean reciprocal rank.
+    The score also has the mean reciprocal rank of the right session.
     """
     asked = [
         answer_with_ranks(1, 6, "strong"),
@@ -285,8 +285,8 @@ def test_one_baseline_joins_wordings_and_another_fuses_rankings() -> None:
     ]
 
 
-def answer_with_ranks(session: int, turn: int, *strengths: str) -> JudgedAnswer:
-    """Return an answer whose right session and right turn have the given ranks.
+def answer_with_ranks(session_rank: int, turn_rank: int, *strengths: str) -> JudgedAnswer:
+    """Return an answer in which the first right session and the first right turn have these ranks.
 
     The answer has one hit for each of ``strengths``.
     """
@@ -295,7 +295,7 @@ def answer_with_ranks(session: int, turn: int, *strengths: str) -> JudgedAnswer:
     return JudgedAnswer(
         question,
         Answer(hits, 1.0, strengths),
-        session,
-        turn,
-        tuple(hit.turn_number == turn for hit in hits),
+        session_rank,
+        turn_rank,
+        tuple(hit.turn_number == turn_rank for hit in hits),
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tools.recorder import matrix, sessions
 from tools.recorder.compare import compare
-from tools.recorder.home import Home, enter_private_mounts
+from tools.recorder.home import RecorderHome, enter_private_mounts
 from tools.recorder.run import Runner, select_one_per_path
 
 SHARED_FOLDER = Path(__file__).resolve().parents[2].parent / "shared"
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def record_tree(given: argparse.Namespace) -> None:
-    """Record the sessions of the corpora, damaged sessions, and a home with many sessions."""
+    """Record what a checkout does with the sessions of the corpora, damaged copies, and a full home."""
     tree, out, began = given.first.resolve(), given.second.resolve(), time.monotonic()
     if not (tree / ".venv" / "bin" / "python").exists():
         raise SystemExit(f"{tree} has no .venv/bin/python")
@@ -61,15 +61,18 @@ def record_tree(given: argparse.Namespace) -> None:
     store.mkdir(parents=True)
     agents = [sessions.claude_sessions(given.corpus), sessions.codex_sessions(given.codex)]
     with out.open("w", encoding="utf-8") as record:
-        runner = Runner(tree, Home(tree, store), record)
+        runner = Runner(tree, RecorderHome(tree, store), record)
         for found in agents:
-            every = {
+            names_with_every_step = {
                 session.name
                 for session in sessions.choose_sessions_of_all_sizes(found, given.varied)
             }
             for session in sessions.select_by_name(found, given.only):
                 runner.record_session(
-                    session, matrix.scenarios_of(session, every=session.name in every)
+                    session,
+                    matrix.list_scenarios(
+                        session, include_all=session.name in names_with_every_step
+                    ),
                 )
         damaged = sessions.make_damaged_copies([*agents[0], *agents[1]], given.mutants)
         for session in sessions.select_by_name(damaged, given.only):

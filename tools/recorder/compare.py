@@ -123,7 +123,7 @@ def _describe_file_difference(old: bytes, new: bytes) -> tuple[str, list[str]]:
 
 
 def generalize_text(text: str) -> str:
-    """Replace all ids and numbers in a text, so that texts that differ only in them become equal."""
+    """Replace all ids and numbers in a text, so that texts become equal if only these differ."""
     text = re.sub(r"\bid-\d{5}(?:-uuid)?|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
     text = re.sub(r"\b[0-9a-f]{8,}\b", "HEX", text)
     return re.sub(r"\d[\d,.]*", "N", text)

@@ -40,12 +40,12 @@ ENGINE_MODULE = "resume_hooks"
 
 
 def freeze_clock() -> None:
-    """Stop every clock that shows a date. The clock for time limits continues slowly."""
+    """Stop every clock that shows a date. The clock that measures time limits continues, but slowly."""
     local, universal, monotonic = time.localtime, time.gmtime, time.monotonic
     setitimer, alarm, sleep = signal.setitimer, signal.alarm, time.sleep
     slept = [0.0]
 
-    def pass_time(seconds: float | SupportsIndex) -> None:
+    def advance_clock(seconds: float | SupportsIndex) -> None:
         slept[0] += float(seconds)
         sleep(float(seconds) / SLOWDOWN_FACTOR)
 
@@ -53,7 +53,7 @@ def freeze_clock() -> None:
     time.time_ns = lambda: int(FROZEN_TIME) * 1_000_000_000
     time.localtime = lambda seconds=FROZEN_TIME: local(seconds)
     time.gmtime = lambda seconds=FROZEN_TIME: universal(seconds)
-    time.sleep = pass_time
+    time.sleep = advance_clock
     time.monotonic = lambda: monotonic() / SLOWDOWN_FACTOR + slept[0]
     time.perf_counter = lambda: 0.0
     time.process_time = lambda: 0.0
@@ -113,7 +113,7 @@ def load_engine(source: str) -> None:
 
 
 def serve() -> None:
-    """Fork a process for each request and print its exit code."""
+    """Run each requested step in a process of its own, and print the process's exit code."""
     for line in sys.stdin:
         child = os.fork()
         if not child:

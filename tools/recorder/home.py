@@ -40,7 +40,7 @@ UNRECORDED_PATH_PATTERN = re.compile(r"/resume-hooks/(?:index/|index\.db)")
 searches are recorded."""
 
 UNCOMPARED_PATH_PATTERN = re.compile(r"/(?:[^/]*\.lock|lock|making|one-maker)$")
-"""Files whose bytes depend on the process that uses them."""
+"""Files that are not compared, because their bytes depend on the process that uses them."""
 
 MODEL_ANSWER = """{"type": "result", "subtype": "success", "is_error": false, "result": "", "total_cost_usd": 0.0125,
  "usage": {"input_tokens": 1000, "cache_read_input_tokens": 200, "output_tokens": 50},
@@ -61,7 +61,7 @@ _INODE_PATTERN = re.compile(rb'("inode": ?|\.jsonl":\[)\d+')
 _START_TIME_PATTERN = re.compile(rb'("(?:procStart|start|since|started)": ?)"\d+"')
 
 
-class Home:
+class RecorderHome:
     """A home folder for steps.
 
     Its path is always the same, because it is part of the contents that are hashed.
@@ -118,8 +118,8 @@ class Home:
         The entry point of the client's module answers only a registered client.
         """
         stat_line = Path(f"/proc/{self.driver_pid}/stat").read_bytes()
-        start_step = stat_line.rpartition(b")")[2].split()[19].decode()
-        entry = f'{{"pid": {self.driver_pid}, "procStart": "{start_step}"}}'
+        start_time = stat_line.rpartition(b")")[2].split()[19].decode()
+        entry = f'{{"pid": {self.driver_pid}, "procStart": "{start_time}"}}'
         self._write_file(f".claude/sessions/{self.driver_pid}.json", entry.encode())
 
     def environ(self) -> dict[str, str]:
@@ -145,7 +145,7 @@ class Home:
 
     def _set_time(self, path: str, at: float) -> None:
         os.utime(path, (at, at), follow_symlinks=False)
-        self._known[path] = _read_signature(path)
+        self._known[path] = _read_file_state(path)
 
     def _list_files(self) -> Iterator[str]:
         for name in ("home", "work", "tmp"):
@@ -157,8 +157,11 @@ class Home:
                         yield path
 
     def list_changes(self, step: int) -> list[str]:
-        """Return the paths that a step wrote, changed or removed, sorted. Remember the new state of the files."""
-        present = {path: _read_signature(path) for path in self._list_files()}
+        """Return the sorted paths of the files that a step wrote, changed or removed.
+
+        The new states of the files are recorded for the next step.
+        """
+        present = {path: _read_file_state(path) for path in self._list_files()}
         changed = [
             path for path, signature in present.items() if self._known.get(path) != signature
         ]
@@ -233,7 +236,7 @@ def find_session_id(path: str) -> str:
     return str(found[-1]) if found else ""
 
 
-def _read_signature(path: str) -> tuple[int, ...]:
+def _read_file_state(path: str) -> tuple[int, ...]:
     status = os.lstat(path)
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
 

@@ -28,16 +28,17 @@ CLI, PROMPT, MODULE, SESSION, NOTICE, CODEX_EVENT = (
 
 
 class Step(NamedTuple):
-    """A call of an entry point. In its words, ``{id}``, ``{child}`` and ``{work}`` are replaced.
+    """A call of an entry point.
 
-    ``fields`` are the fields of the event. The command line gets no event. A step with ``is_in_child``
-    runs in the session that was made last. If no session was made, steps about a child are left
-    out. ``environ`` is added to the usual environment variables.
+    In ``arguments``, ``{id}``, ``{child}`` and ``{work}`` are replaced. ``event_fields`` are the fields
+    of the event. The command line gets no event. A step with ``is_in_child`` runs in the session that
+    was made last. If no session was made, steps about a child are skipped. ``environ`` is added to the
+    usual environment variables.
     """
 
     entry_point: str
-    words: tuple[str, ...] = ()
-    fields: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    arguments: tuple[str, ...] = ()
+    event_fields: dict[str, Any] = {}  # noqa: RUF012 - never changed
     is_in_child: bool = False
     environ: dict[str, str] = {}  # noqa: RUF012 - never changed
 
@@ -45,22 +46,27 @@ class Step(NamedTuple):
     def name(self) -> str:
         """The name of the step in a record."""
         told = (
-            self.fields.get("prompt")
-            or self.fields.get("source")
-            or self.fields.get("reason")
+            self.event_fields.get("prompt")
+            or self.event_fields.get("source")
+            or self.event_fields.get("reason")
             or ""
         )
         if self.entry_point == MODULE:
             values = [
-                self.fields[name]
+                self.event_fields[name]
                 for name in ("command", "trigger", "args", "step")
-                if self.fields.get(name)
+                if self.event_fields.get(name)
             ]
             told = " ".join((*values, *self.environ.values()))
         return " ".join(
             filter(
                 None,
-                (self.entry_point, *self.words, told, "in the child" if self.is_in_child else ""),
+                (
+                    self.entry_point,
+                    *self.arguments,
+                    told,
+                    "in the child" if self.is_in_child else "",
+                ),
             )
         )
 
@@ -342,7 +348,7 @@ MODULE_SCENARIOS: tuple[Scenario, ...] = (
         compaction_step("trim@10k", "line"),
     ),
 )
-"""Scenarios with questions of the client's module, for Claude Code sessions only."""
+"""The scenarios in which the client's module asks the engine, for Claude Code sessions only."""
 
 CODEX_SCENARIOS: tuple[Scenario, ...] = (
     (
@@ -415,12 +421,12 @@ COMPACTED_SESSION_SCENARIOS: tuple[Scenario, ...] = (
 """The scenarios for every compacted session."""
 
 
-def scenarios_of(session: Session, *, every: bool) -> Iterator[Scenario]:
-    """Yield the scenarios for an undamaged session: the main scenarios or, with ``every``, all of them."""
+def list_scenarios(session: Session, *, include_all: bool) -> Iterator[Scenario]:
+    """Yield the scenarios for an undamaged session: the main scenarios or, with ``include_all``, all of them."""
     yield from MAIN_SCENARIOS
     if b"compact_boundary" in session.content or b'"type":"compacted"' in session.content:
         yield from COMPACTED_SESSION_SCENARIOS
-    if not every:
+    if not include_all:
         return
     yield from (
         *CHILD_SCENARIOS,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tools.recorder import matrix
-from tools.recorder.home import Home, find_new_session, find_session_id
+from tools.recorder.home import RecorderHome, find_new_session, find_session_id
 from tools.recorder.matrix import Scenario, Step
 from tools.recorder.sessions import CODEX, Session
 
@@ -56,7 +56,7 @@ def find_scripts(tree: Path) -> dict[str, str]:
 class Runner:
     """Runs the driver of a checkout and writes the record."""
 
-    def __init__(self, tree: Path, home: Home, record: TextIO) -> None:
+    def __init__(self, tree: Path, home: RecorderHome, record: TextIO) -> None:
         self._home, self._record = home, record
         self._scripts = find_scripts(tree)
         home.empty()
@@ -88,7 +88,7 @@ class Runner:
             path = self._home.add_session(session)
             if any(step.entry_point == matrix.MODULE for step in scenario):
                 self._home.register_client()
-            if any("{work}/given.jsonl" in step.words for step in scenario):
+            if any("{work}/given.jsonl" in step.arguments for step in scenario):
                 (self._home.work / "given.jsonl").write_bytes(session.content)
             self._home.record_file_states()
             self._run_scenario(
@@ -106,7 +106,7 @@ class Runner:
     def _run_scenario(self, name: str, scenario: Scenario, session: Session, path: str) -> None:
         work, child = str(self._home.work), ""
         for number, step in enumerate(scenario):
-            if not child and (step.is_in_child or "{child}" in step.words):
+            if not child and (step.is_in_child or "{child}" in step.arguments):
                 continue  # The previous step made no child.
             asking_session = (
                 (find_session_id(child), child) if step.is_in_child else (session.session_id, path)
@@ -115,7 +115,7 @@ class Runner:
                 "session_id": asking_session[0],
                 "transcript_path": asking_session[1],
                 "cwd": work,
-                **step.fields,
+                **step.event_fields,
             }
             if session.agent == CODEX:
                 event |= {"turn_id": "1", "model": "gpt-5"}
@@ -124,7 +124,10 @@ class Runner:
             event_text = "" if step.entry_point == matrix.CLI else json.dumps(event)
             names = {"{id}": session.session_id, "{work}": work, "{child}": find_session_id(child)}
             exit_code = self._ask_driver(
-                step, [_fill_placeholders(word, names) for word in step.words], event_text, number
+                step,
+                [_fill_placeholders(word, names) for word in step.arguments],
+                event_text,
+                number,
             )
             changed = self._home.list_changes(number)
             child = find_new_session(changed) or child
@@ -166,8 +169,8 @@ class Runner:
         self.count += 1
 
 
-def _fill_placeholders(word: str, names: dict[str, str]) -> str:
-    for name, value in names.items():
+def _fill_placeholders(word: str, value_by_placeholder: dict[str, str]) -> str:
+    for name, value in value_by_placeholder.items():
         word = word.replace(name, value)
     return word
 

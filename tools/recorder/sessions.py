@@ -108,7 +108,8 @@ def choose_sessions_of_all_sizes(sessions: list[Session], count: int) -> list[Se
 def make_damaged_copies(sessions: list[Session], count: int) -> list[Session]:
     """Return ``count`` damaged copies of sessions.
 
-    Each kind of damage is used in turn. The seed chooses the session and the damaged line.
+    The kinds of damage are used in turn. Seeded random numbers choose the session and the damaged
+    line.
     """
     random_source = random.Random(RANDOM_SEED)  # noqa: S311 - the same ones every time is the point
     candidates = [
