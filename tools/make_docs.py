@@ -304,7 +304,7 @@ def triggers_table() -> str:
             ]
             slash = f"`{COMMAND_PREFIX}{each.name}{each.argument and f' {each.argument}'}`"
             rows.append([slash, ", ".join(typed), each.description])
-    return _format_table(["type", "or", "what it does"], rows)
+    return _format_table(["type", "or type", "what it does"], rows)
 
 
 def has_page(trigger: Trigger) -> bool:
@@ -413,7 +413,7 @@ def packages_table() -> str:
     for name in PACKAGES:
         is_about, rule = _split_docstring_paragraphs(SOURCE_FOLDER / name / "__init__.py")[:2]
         rows.append([f"[`{name}/`](../src/resume_hooks/{name}/__init__.py)", is_about, rule])
-    return _format_table(["package", "what it is", "imports"], rows)
+    return _format_table(["package", "purpose", "rules"], rows)
 
 
 def parts_table() -> str:
@@ -434,7 +434,7 @@ def parts_table() -> str:
                 "; ".join(contribution),
             ]
         )
-    return _format_table(["part", "what it is", "brings"], rows)
+    return _format_table(["part", "purpose", "contributions"], rows)
 
 
 def _format_contribution_name(contribution: tuple[Any, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Contain the parts, which are optional features.
+"""The optional features of the plugin, which are called parts.
 
 Each part is a folder with its verbs, forms, logic, checks and settings. A part may import the
 packages below this one. No other package imports a part by name: the core asks the parts through
