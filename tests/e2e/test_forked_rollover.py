@@ -177,7 +177,7 @@ def run_turn(tui: Tui, usage: Usage = WARM_CACHE_USAGE) -> None:
 
 
 @pytest.mark.parametrize(
-    "replies_by_reason",
+    "replies_by_shown_reason",
     [
         {
             r"api-error\s+400\s+invalid_request": [Refusal(400, "prompt is too long")] * 4,
