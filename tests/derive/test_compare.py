@@ -65,7 +65,10 @@ BASE, SHARED = 30_000, 20_000
 
 
 def make_cached_usage(read_tokens: int, written_tokens: int) -> Record:
-    """Return the token usage of a request whose input is all read from or written to the one-hour cache."""
+    """Return the token usage of a request.
+
+    All its input is read from the cache or written to the one-hour cache.
+    """
     split = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written_tokens}
     counts = {
         "input_tokens": 0,
@@ -447,9 +450,9 @@ def test_a_receipt_matches_the_comparison(
 
 
 def test_content_after_the_last_count_is_included(config_home: ConfigHome) -> None:
-    """The size in a comparison includes content after the client's last token count.
+    """The size of a session includes content after the client's last token count.
 
-    The size before a trim is the same.
+    A comparison and a trim state the same size.
     """
     rows = make_bulky_session()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))

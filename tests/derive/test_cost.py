@@ -1,4 +1,4 @@
-"""Tests that estimated costs equal numbers computed by hand, and the summed costs of single requests."""
+"""Tests that estimated costs equal costs computed by hand, and sums of the costs of single requests."""
 
 from __future__ import annotations
 

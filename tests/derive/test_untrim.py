@@ -221,7 +221,9 @@ def make_session_with_thinking() -> list[Record]:
     return [*rows, assistant("done", uuid="z", parent="t", ts=99, message_id="z", tokens=68_400)]
 
 
-def test_trimming_an_untrimmed_child_saves_the_same(config_home: ConfigHome) -> None:
+def test_trimming_an_untrimmed_child_saves_as_much_as_the_first_trim(
+    config_home: ConfigHome,
+) -> None:
     """Trimming an untrimmed child saves as many tokens as the first trim.
 
     Neither the trimmed nor the untrimmed child has token counts of its own.

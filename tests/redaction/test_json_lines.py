@@ -164,7 +164,7 @@ def test_a_key_over_several_lines_of_a_text_is_removed() -> None:
 def test_planted_secrets_are_removed_from_lines(seed: int) -> None:
     """Secrets of all forms are removed from records, and the records keep their uuids.
 
-    A second search finds nothing.
+    No secret is found in the result.
     """
     lines = [encode_line(user_record("hello"))]
     for one in plant_secrets(lines, seed=seed, secret_count=2 * len(FORMS)):

@@ -243,11 +243,11 @@ def test_the_text_fits_its_limit(
     assert not {letter for letter in text if unicodedata.category(letter) == "Cc"} - {"\n"}
 
 
-@pytest.mark.parametrize("budget", [400, 700, 1_100, 2_500])
-def test_omitted_hits_are_mentioned(budget: int) -> None:
+@pytest.mark.parametrize("max_characters", [400, 700, 1_100, 2_500])
+def test_omitted_hits_are_mentioned(max_characters: int) -> None:
     """Even a short text shows the best hit, the number of omitted hits, and the command to list them."""
     hit = HIT._replace(snippet="the linter " * 20)
-    text = result_text(result_with_hits(*[hit] * 9), budget)
+    text = result_text(result_with_hits(*[hit] * 9), max_characters)
     assert "11111111:4" in text
     assert "the linter" in text
     shown = text.count("read: ") or 1

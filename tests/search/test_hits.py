@@ -61,11 +61,11 @@ def test_copies_are_shown_once(config_home: ConfigHome) -> None:
     ]
 
 
-@pytest.mark.parametrize("here", ["one", "two"])
+@pytest.mark.parametrize("searched_project", ["one", "two"])
 def test_a_search_in_a_project_finds_the_copy_in_this_project(
-    config_home: ConfigHome, tmp_path: Path, here: str
+    config_home: ConfigHome, tmp_path: Path, searched_project: str
 ) -> None:
-    """If a session has copies in two projects, a search in one of them finds the copy in this project.
+    """If a session has copies in two projects, a search in one project finds that project's copy.
 
     A search in all projects finds the newer copy.
     """
@@ -81,13 +81,13 @@ def test_a_search_in_a_project_finds_the_copy_in_this_project(
             config_home.project(str(folder)), session_id(1), [*opened, said]
         )
         os.utime(paths[name], (OLD_FILE_TIME + age, OLD_FILE_TIME + age))
-    (hit,) = search_home(config_home, "linter", folders=(str(tmp_path / here),)).hits
+    (hit,) = search_home(config_home, "linter", folders=(str(tmp_path / searched_project),)).hits
     assert (hit.file, hit.session_file, hit.folder) == (
-        paths[here],
-        paths[here],
-        str(tmp_path / here),
+        paths[searched_project],
+        paths[searched_project],
+        str(tmp_path / searched_project),
     )
-    assert hit.reference == f"{session_id(1)}:{1 if here == 'one' else 3}"
+    assert hit.reference == f"{session_id(1)}:{1 if searched_project == 'one' else 3}"
     assert [hit.file for hit in search_home(config_home, "linter").hits] == [paths["two"]]
 
 

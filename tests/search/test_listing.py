@@ -147,9 +147,10 @@ def test_a_row_has_names_dates_and_sizes(config_home: ConfigHome) -> None:
 
 
 def test_a_list_omits_unusable_sessions(config_home: ConfigHome) -> None:
-    """The list omits files without a prompt, sub-agents, links and, by default, helper runs.
+    """The list omits files without a prompt, sub-agents and links.
 
-    A child that was not opened yet is listed.
+    By default, it also omits headless runs with a single question. A child that was not opened yet
+    is listed.
     """
     once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
     write_aged_session(config_home, 1)
@@ -231,7 +232,7 @@ def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None
 
 
 def test_the_row_of_a_long_file_has_only_a_minimum_turn_count(config_home: ConfigHome) -> None:
-    """For a long file, only both ends are read, so its row has only a minimum number of turns.
+    """Of a long file, only the beginning and the end are read, so its row has a minimum number of turns.
 
     If the index contains the unchanged file, the row also has the exact number.
     """
@@ -260,9 +261,9 @@ def test_the_row_of_a_long_file_has_only_a_minimum_turn_count(config_home: Confi
     assert (row.turn_count, row.min_turn_count) == (8, 3)
 
 
-@pytest.mark.parametrize("head", [[], [CHILD_METADATA]])
+@pytest.mark.parametrize("earlier_records", [[], [CHILD_METADATA]])
 def test_a_row_has_the_size_after_a_trim_in_place(
-    config_home: ConfigHome, head: list[Record]
+    config_home: ConfigHome, earlier_records: list[Record]
 ) -> None:
     """After a trim in place, a row has the size that is stated in this plugin's remark.
 
@@ -278,10 +279,12 @@ def test_a_row_has_the_size_after_a_trim_in_place(
         assistant("answer", uuid="a", parent="p", ts=120),
         system("informational", uuid="i", parent="a", ts=121, content=remark),
     ]
-    write_aged_session(config_home, 1, [*head, *trimmed])
+    write_aged_session(config_home, 1, [*earlier_records, *trimmed])
     (row,) = list_rows(config_home)
     assert (row.context_tokens, row.context.is_estimate) == (55_101, True)
-    write_aged_session(config_home, 1, [*head, *trimmed, *conversation(1, prefix="z", start=130)])
+    write_aged_session(
+        config_home, 1, [*earlier_records, *trimmed, *conversation(1, prefix="z", start=130)]
+    )
     (row,) = list_rows(config_home)
     assert (row.context_tokens, row.context.is_estimate) == (1_100, False)
 
@@ -350,7 +353,7 @@ def test_the_middle_of_a_file_is_never_read(config_home: ConfigHome) -> None:
 def test_the_token_count_of_a_row_comes_from_the_end_of_the_session(
     config_home: ConfigHome, more_records: list[Record], expected_tokens: int | None
 ) -> None:
-    """A row's tokens are the tokens that the last answer reported, plus an estimate of the text after it.
+    """A row's token count is the count in the last answer, plus an estimate for the text after it.
 
     After a compaction, all tokens are estimated. Answers of sub-agents are ignored.
     """
@@ -367,21 +370,21 @@ def test_the_token_count_of_a_row_comes_from_the_end_of_the_session(
 
 
 @pytest.mark.parametrize(
-    ("days", "age", "left"),
+    ("cleanup_days", "age_days", "days_left"),
     [(None, 0, 29), (7, 0, 6), (7, 8, 0), (0, 0, None), (1, 0, 0), (400, 30, 369)],
 )
 def test_a_row_says_when_its_session_expires(
-    config_home: ConfigHome, days: int | None, age: float, left: int | None
+    config_home: ConfigHome, cleanup_days: int | None, age_days: float, days_left: int | None
 ) -> None:
     """A row states the number of days until the client deletes the session.
 
     The number depends on the last write and on ``cleanupPeriodDays``.
     """
-    write_aged_session(config_home, 1, age_days=age)
-    if days is not None:
-        settings = json.dumps({"cleanupPeriodDays": days})
+    write_aged_session(config_home, 1, age_days=age_days)
+    if cleanup_days is not None:
+        settings = json.dumps({"cleanupPeriodDays": cleanup_days})
         (config_home.config / "settings.json").write_text(settings, encoding="utf-8")
-    assert [row.days_to_expiry for row in list_rows(config_home)] == [left]
+    assert [row.days_to_expiry for row in list_rows(config_home)] == [days_left]
 
 
 def test_open_sessions_are_marked(config_home: ConfigHome) -> None:
@@ -448,7 +451,7 @@ def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "first_row", "found", "more"),
+    ("limit", "first_row", "expected_numbers", "has_more"),
     [
         (0, 0, [1, 2, 3, 4], False),
         (2, 0, [1, 2], True),
@@ -458,7 +461,12 @@ def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
     ],
 )
 def test_a_page_starts_after_the_given_number_of_rows(
-    config_home: ConfigHome, limit: int, first_row: int, found: list[int], *, more: bool
+    config_home: ConfigHome,
+    limit: int,
+    first_row: int,
+    expected_numbers: list[int],
+    *,
+    has_more: bool,
 ) -> None:
     """A page of the list begins after the first ``first_row`` sessions. Omitted files are not counted."""
     for number in range(1, 5):
@@ -468,11 +476,11 @@ def test_a_page_starts_after_the_given_number_of_rows(
     part = listing_page(
         look, project_of_folder(CWD, config_home.where), max_rows=limit, first_row=first_row
     )
-    assert [int(row.session_id[:8], 16) for row in part.rows] == found
-    assert (part.has_more, part.file_count) == (more, 5)
+    assert [int(row.session_id[:8], 16) for row in part.rows] == expected_numbers
+    assert (part.has_more, part.file_count) == (has_more, 5)
 
 
-def test_a_session_deleted_meanwhile_is_omitted(
+def test_a_session_deleted_while_the_list_is_made_is_omitted(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session that is deleted while the list is being made is omitted."""

@@ -25,7 +25,10 @@ from tests.search.asking import write_talk
 def test_all_interfaces_give_the_same_order(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
-    """The shell, the trigger and the Python function give the same hits with the same strength."""
+    """The shell, the trigger and the Python function give the same hits in the same order.
+
+    The hits have the same strengths.
+    """
     monkeypatch.chdir(tmp_path)
     for number in range(1, 12):
         said = ["tune the linter", f"so slow, in all of the {number} tasks"][number % 2 :]

@@ -101,7 +101,7 @@ def test_a_session_is_searched_with_its_sub_agents(config_home: ConfigHome) -> N
 
 
 def test_hits_in_headless_runs_are_marked(config_home: ConfigHome) -> None:
-    """Hits in headless runs with a single question and in their sub-agents are marked as helper runs.
+    """Hits in a headless run with a single question, and in its sub-agents, are marked as headless.
 
     Hits in longer headless sessions are not marked.
     """

@@ -102,7 +102,7 @@ def test_a_hit_is_shown_by_its_best_wording(home_with_wordings: ConfigHome) -> N
 
 
 def test_a_repeated_wording_keeps_the_order(home_with_wordings: ConfigHome) -> None:
-    """If a wording is given twice, the order stays the same, and the hits name both."""
+    """If a wording is given twice, the order stays the same, and each hit names both wordings."""
     once, twice = (
         search_home(home_with_wordings, "retry queue"),
         search_home(home_with_wordings, "retry queue", other_wordings=["retry queue"]),

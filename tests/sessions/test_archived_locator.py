@@ -40,9 +40,9 @@ PULL_REQUEST_RECORD = {
 }
 
 
-def find_session(home: ConfigHome, words: str, cwd: str = "/") -> locate.SessionFile:
+def find_session(home: ConfigHome, locator: str, cwd: str = "/") -> locate.SessionFile:
     """Return the session that a locator names."""
-    return locate.resolve_locator(words, cwd, home.where)
+    return locate.resolve_locator(locator, cwd, home.where)
 
 
 def write_titled_session(
@@ -58,13 +58,13 @@ def write_titled_session(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "locator",
     [
         SESSION, SESSION.upper(), SESSION[:6], "Fix the parser", "title:fix the", "parser", "tag:later", "later", "#72",
         "72", "pr:72", "https://github.com/o/r/pull/72",
     ],
 )  # fmt: skip
-def test_every_locator_finds_an_archived_session(config_home: ConfigHome, words: str) -> None:
+def test_every_locator_finds_an_archived_session(config_home: ConfigHome, locator: str) -> None:
     """Each form of a locator finds an archived session, and its unpacked copy can be read.
 
     The forms are id, id prefix, title, part of a title, tag and pull request.
@@ -72,7 +72,7 @@ def test_every_locator_finds_an_archived_session(config_home: ConfigHome, words:
     path = write_titled_session(config_home)
     raw = Path(path).read_bytes()
     archive_and_remove(path, config_home.environ)
-    found = find_session(config_home, words)
+    found = find_session(config_home, locator)
     assert (found.session_id, found.size) == (SESSION, len(raw))
     assert Path(found.path).read_bytes() == raw
     assert names_of_transcript(found, config_home.where) == (SESSION, SESSION[:8])
@@ -257,7 +257,7 @@ def manifest_path(home: ConfigHome, number: int) -> str:
 
 
 def test_a_copy_that_cannot_be_opened_is_reported(config_home: ConfigHome) -> None:
-    """If an archived copy cannot be unpacked, a locator of the session raises an error with the reason."""
+    """If an archived copy cannot be unpacked, finding its session raises an error with the reason."""
     kept = archive_and_remove(write_titled_session(config_home), config_home.environ)
     pack = Path(kept.folder, kept.transcript.where)
     pack.chmod(0o600)

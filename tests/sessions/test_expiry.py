@@ -28,9 +28,9 @@ from tests.builders import ConfigHome
 
 
 def expiring_parts(
-    home: ConfigHome, session: SessionFile, before: float = EXPIRING_SOON_SECONDS
+    home: ConfigHome, session: SessionFile, max_seconds: float = EXPIRING_SOON_SECONDS
 ) -> ExpiringSession | None:
-    """Return those files of a session that the client will delete within ``before`` seconds, or None.
+    """Return those files of a session that the client will delete within ``max_seconds`` seconds, or None.
 
     The client's default period of 30 days is used.
     """
@@ -41,7 +41,7 @@ def expiring_parts(
         )
         if ends.session.path == session.path
     ]
-    return ends.expiring_before(time.time() + before)
+    return ends.expiring_before(time.time() + max_seconds)
 
 
 @pytest.mark.parametrize(

@@ -66,14 +66,14 @@ def write_continued_session(
     *,
     kind: str = "handoff",
     file: str | None = None,
-    **more: Any,
+    **options: Any,
 ) -> str:
     """Write session ``number``, continued from session ``parent``, and return its path.
 
     ``file`` replaces the parent's path in the session's first line.
     """
-    folder = more.pop("folder", home.project())
-    title = custom_title(more.pop("title", f"title {number}"), session_id(number))
+    folder = options.pop("folder", home.project())
+    title = custom_title(options.pop("title", f"title {number}"), session_id(number))
     records: list[Any] = [*conversation(1, session_id=session_id(number), start=number * 10), title]
     if parent is not None:
         named = file if file is not None else str(folder / f"{session_id(parent)}.jsonl")
@@ -210,19 +210,21 @@ def test_a_link_names_the_parent_if_metadata_is_missing(config_home: ConfigHome)
     assert (rows[1].kind, rows[1].derivation_type) == ("clear", "continued")
 
 
-@pytest.mark.parametrize(("present", "expected"), [({1}, 1), ({3}, 3), ({1, 3}, 1), (set(), 1)])
+@pytest.mark.parametrize(
+    ("existing_numbers", "expected_number"), [({1}, 1), ({3}, 3), ({1, 3}, 1), (set(), 1)]
+)
 def test_of_two_named_parents_the_one_that_exists_is_chosen(
-    config_home: ConfigHome, present: set[int], expected: int
+    config_home: ConfigHome, existing_numbers: set[int], expected_number: int
 ) -> None:
     """If a session's file and a link name different parents, the parent that exists is used.
 
     If both or neither exist, the parent in the session's file is used.
     """
-    for number in present:
+    for number in existing_numbers:
         write_continued_session(config_home, number)
     path = write_continued_session(config_home, 2, 1)
     record_link(Link(session_id(2), session_id(3), "clear", "2026"), Where())
-    assert session_numbers(find_lineage(config_home, path)) == [expected, 2]
+    assert session_numbers(find_lineage(config_home, path)) == [expected_number, 2]
 
 
 def test_the_parent_of_a_fork_is_found(config_home: ConfigHome) -> None:
@@ -257,13 +259,11 @@ def test_trimmed_sessions_can_be_omitted(config_home: ConfigHome) -> None:
     assert rows[1].parent_session_id == session_id(1)
 
 
-@pytest.mark.parametrize("unreadable", ["/nowhere/x.jsonl", "/tmp"])
-def test_an_unreadable_session_raises_an_expected_error(
-    config_home: ConfigHome, unreadable: str
-) -> None:
+@pytest.mark.parametrize("path", ["/nowhere/x.jsonl", "/tmp"])
+def test_an_unreadable_session_raises_an_expected_error(config_home: ConfigHome, path: str) -> None:
     """The lineage of a session that cannot be read raises ``SessionNotFound``."""
     with pytest.raises(SessionNotFound):
-        find_lineage(config_home, unreadable)
+        find_lineage(config_home, path)
 
 
 def hostile_paths(home: ConfigHome) -> dict[str, str]:

@@ -221,7 +221,7 @@ def test_the_latest_session_of_this_folder_is_the_default(config_home: ConfigHom
         resolved_id(config_home, None, "/nowhere")
 
 
-def test_latest_skips_sessions_without_a_conversation(config_home: ConfigHome) -> None:
+def test_latest_skips_unsuitable_sessions(config_home: ConfigHome) -> None:
     """``latest`` skips headless sessions, unopened children, sub-agents, links and empty files."""
     project = config_home.project()
     write_talk(config_home, FIRST_ID, age_seconds=100)
@@ -254,7 +254,7 @@ def test_latest_includes_a_continued_child(config_home: ConfigHome) -> None:
     assert resolved_id(config_home, None) == SECOND_ID
 
 
-def test_latest_distinguishes_folders_with_the_same_key(config_home: ConfigHome) -> None:
+def test_latest_distinguishes_folders_stored_in_the_same_place(config_home: ConfigHome) -> None:
     """If the client stores two folders in the same place, ``latest`` tells their sessions apart.
 
     A session that names neither folder belongs to both.

@@ -64,9 +64,9 @@ def make_pull_request_record(number: object, url: object = PULL_REQUEST_URL) -> 
     }
 
 
-def find_number(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) -> int:
+def find_number(home: ConfigHome, locator: str, cwd: str = CWD, **environ: str) -> int:
     """Return the number of the session that a locator names."""
-    return int(resolve_locator(words, cwd, Where({**home.environ, **environ})).session_id[:8], 16)
+    return int(resolve_locator(locator, cwd, Where({**home.environ, **environ})).session_id[:8], 16)
 
 
 class SessionToWrite(NamedTuple):
@@ -82,9 +82,11 @@ class SessionToWrite(NamedTuple):
     fields: dict[str, Any]
 
 
-def session_to_write(number: int, *more: Record, cwd: str = CWD, **fields: Any) -> SessionToWrite:
-    """Return a session to write."""
-    return SessionToWrite(number, more, cwd, fields)
+def session_to_write(
+    number: int, *more_records: Record, cwd: str = CWD, **fields: Any
+) -> SessionToWrite:
+    """Return the description of a session that a test writes."""
+    return SessionToWrite(number, more_records, cwd, fields)
 
 
 OTHER_FOLDER = "/elsewhere"
@@ -384,8 +386,8 @@ def test_resolvers_can_be_added_and_reordered(config_home: ConfigHome) -> None:
         resolve_locator("mine", CWD, config_home.where, resolvers=(find_by_nickname,))
 
 
-@pytest.mark.parametrize("words", [session_id(5), session_id(5)[:8], "Copied"])
-def test_the_copy_in_this_project_is_preferred(config_home: ConfigHome, words: str) -> None:
+@pytest.mark.parametrize("locator", [session_id(5), session_id(5)[:8], "Copied"])
+def test_the_copy_in_this_project_is_preferred(config_home: ConfigHome, locator: str) -> None:
     """If a session was copied to another project, the copy in the current project is found.
 
     From other projects, the newest copy is found.
@@ -393,9 +395,9 @@ def test_the_copy_in_this_project_is_preferred(config_home: ConfigHome, words: s
     newer = write_numbered_talk(config_home, 5, custom_title("Copied", session_id(5)), cwd="/other")
     here = write_numbered_talk(config_home, 5, custom_title("Copied", session_id(5)))
     os.utime(here, (1, 1))
-    assert resolve_locator(words, CWD, config_home.where).path == here
+    assert resolve_locator(locator, CWD, config_home.where).path == here
     for cwd in ("/other", "/elsewhere"):
-        assert resolve_locator(words, cwd, config_home.where).path == newer
+        assert resolve_locator(locator, cwd, config_home.where).path == newer
 
 
 def test_the_error_mentions_a_linked_session_file_or_folder(

@@ -74,7 +74,7 @@ def test_an_old_session_is_not_open(config_home: ConfigHome, old_session: Sessio
 
 
 @pytest.mark.parametrize(
-    ("age", "is_open"),
+    ("age_seconds", "is_open"),
     [
         (0, True),
         (RECENT_WRITE_SECONDS - 10, True),
@@ -83,10 +83,10 @@ def test_an_old_session_is_not_open(config_home: ConfigHome, old_session: Sessio
     ],
 )
 def test_a_recently_written_session_is_open(
-    config_home: ConfigHome, old_session: SessionFile, age: int, *, is_open: bool
+    config_home: ConfigHome, old_session: SessionFile, age_seconds: int, *, is_open: bool
 ) -> None:
     """A session is open if it was written within the last minute, or in the future."""
-    os.utime(old_session.path, (time.time() - age,) * 2)
+    os.utime(old_session.path, (time.time() - age_seconds,) * 2)
     assert bool(describe_open_session(old_session, config_home.where)) is is_open
 
 
@@ -185,7 +185,7 @@ def unlisted_client_process_id(tmp_path: Path) -> Iterator[int]:
 def test_an_entry_that_is_not_a_file_is_ignored(
     config_home: ConfigHome, old_session: SessionFile, kind: str
 ) -> None:
-    """An entry that is a pipe or a device is ignored without blocking."""
+    """A client's entry that is a pipe or a device is ignored, and opening it does not block."""
     folder = config_home.config / "sessions"
     folder.mkdir()
     if kind == "pipe":

@@ -152,7 +152,7 @@ def test_a_record_is_found_by_its_offset(record_lines: RecordLines) -> None:
             find_referenced_line(Reference(SESSION, RecordOffset(nowhere)), record_lines)
 
 
-def test_an_offset_distinguishes_records_of_one_uuid(record_lines: RecordLines) -> None:
+def test_an_offset_distinguishes_records_with_the_same_uuid(record_lines: RecordLines) -> None:
     """An offset distinguishes two records with the same uuid.
 
     If a record with a different uuid is at the offset, only the uuid is used.

@@ -64,8 +64,10 @@ def session_with_subagents(config_home: ConfigHome) -> Path:
     return path
 
 
-def test_subagents_of_a_session_are_found_in_every_folder(session_with_subagents: Path) -> None:
-    """The sub-agents of a session are found in every folder. Links and other files are ignored."""
+def test_sub_agents_of_a_session_are_found_in_all_three_places(
+    session_with_subagents: Path,
+) -> None:
+    """The sub-agents of a session are found in all three places. Links and other files are ignored."""
     found = subagents_of_session(str(session_with_subagents))
     assert [one.name for one in found] == ["agent-a1b2c3", "agent-a1ff", "agent-b7"]
     assert {one.session_id for one in found} == {SESSION}
@@ -174,7 +176,7 @@ def test_locators_with_slashes_still_find_sessions(
 def test_an_unknown_sub_agent_is_reported_with_the_existing_ones(
     config_home: ConfigHome, session_with_subagents: Path
 ) -> None:
-    """For an unknown sub-agent, the error lists all sub-agents; for an ambiguous one, the matches."""
+    """The error lists all sub-agents if the name is unknown, and the matches if it is ambiguous."""
     with pytest.raises(SessionNotFound) as caught:
         resolve_transcript("1111/agent-zz", CWD, config_home.where)
     assert caught.value.remedy == "It started agent-a1b2c3, agent-a1ff, agent-b7."
@@ -188,10 +190,13 @@ def test_an_unknown_sub_agent_is_reported_with_the_existing_ones(
         resolve_transcript("nope/agent-a1", CWD, config_home.where)
 
 
-def test_names_of_a_sub_agent_can_be_found_again(
+def test_full_and_short_names_of_a_sub_agent_are_locators(
     config_home: ConfigHome, session_with_subagents: Path, tmp_path: Path
 ) -> None:
-    """A sub-agent's full and short names are locators. A file without an id is named by its path."""
+    """A sub-agent's full and short names are locators.
+
+    A transcript outside the projects is named by its path.
+    """
     one = resolve_transcript("1111/agent-b7", CWD, config_home.where)
     assert names_of_transcript(one, config_home.where) == TranscriptNames(
         f"{SESSION}/agent-b7", "11111111/agent-b7"

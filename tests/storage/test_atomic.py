@@ -62,12 +62,12 @@ def test_the_check_reads_the_complete_file_before_the_rename(tmp_path: Path) -> 
     """While a new file is checked, it is complete but has a temporary name."""
     seen = []
 
-    def check(path: str) -> None:
+    def record_state_of_files(path: str) -> None:
         seen.append(
             (Path(path).read_bytes() == FILE_CONTENT, Path(path).suffix, session_files_in(tmp_path))
         )
 
-    create_session(str(tmp_path / SESSION_FILE_NAME), iter(CHUNKS), check)
+    create_session(str(tmp_path / SESSION_FILE_NAME), iter(CHUNKS), record_state_of_files)
     assert seen == [(True, ".tmp", [])]
 
 
@@ -183,11 +183,11 @@ def test_a_killed_writer_leaves_a_complete_file_or_none(tmp_path: Path) -> None:
     """
     path, outcomes = tmp_path / SESSION_FILE_NAME, []
 
-    def prepare() -> Callable[[], object]:
+    def prepare_creation() -> Callable[[], object]:
         path.unlink(missing_ok=True)
         return lambda: create_session(str(path), CHUNKS, accept_any_file)
 
-    for killed in kill_before_each_change(prepare):
+    for killed in kill_before_each_change(prepare_creation):
         assert not path.exists() or path.read_bytes() == FILE_CONTENT
         outcomes.append((killed, path.exists()))
         create_session(
@@ -199,20 +199,20 @@ def test_a_killed_writer_leaves_a_complete_file_or_none(tmp_path: Path) -> None:
     assert (True, True) in outcomes  # One of the kills came after the file had its final name.
 
 
-def test_create_never_overwrites_a_file_without_hard_links(
+def test_create_never_overwrites_a_file_even_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without hard links, the file is renamed into place, and an existing file is not replaced."""
 
-    def refuse(*_: object, **__: object) -> None:
+    def refuse_call(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "link", refuse_call)
     create_session(str(tmp_path / SESSION_FILE_NAME), CHUNKS, accept_any_file)
     assert (tmp_path / SESSION_FILE_NAME).read_bytes() == FILE_CONTENT
     with pytest.raises(WriteFailed, match="File exists"):
         create_session(str(tmp_path / SESSION_FILE_NAME), [b"other"], accept_any_file)
-    monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr(os, "replace", refuse_call)
     with pytest.raises(WriteFailed, match="not permitted"):
         create_session(str(tmp_path / "other.jsonl"), CHUNKS, accept_any_file)
     assert [path.name for path in tmp_path.iterdir()] == [SESSION_FILE_NAME]
@@ -271,19 +271,19 @@ def test_replace_writes_all_new_bytes(tmp_path: Path) -> None:
     path.write_bytes(FILE_CONTENT)
     os.chmod(path, 0o644)
 
-    def check(temporary: str) -> None:
+    def check_and_append_line(temporary: str) -> None:
         assert Path(temporary).read_bytes() == b"new\n"
         assert path.read_bytes() == FILE_CONTENT
         append_line(str(path), b"late")
 
-    assert replace_file(path, [b"new\n"], check) is False
+    assert replace_file(path, [b"new\n"], check_and_append_line) is False
     assert path.read_bytes() == b"new\nlate\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert sorted(found.name for found in tmp_path.iterdir()) == [SESSION_FILE_NAME, "kept"]
 
 
 def test_replace_keeps_an_unfinished_last_line(tmp_path: Path) -> None:
-    """A last line without an end that no process is writing is kept unchanged."""
+    """An unfinished last line is kept unchanged if no process is writing it."""
     path = tmp_path / SESSION_FILE_NAME
     path.write_bytes(b'{"whole":1}\n{"torn":')
     replace_file(path, [b"new\n", b'{"torn":'])
@@ -343,7 +343,7 @@ def call_after_rename(path: Path, write: Callable[[int], object]) -> threading.T
 def test_replace_moves_lines_written_to_the_old_file(tmp_path: Path) -> None:
     """Lines that are written to the old file are added to the new one, complete and in order.
 
-    This is so even for a line of 3 MB. A last line without an end gets one.
+    This also applies to a line of 3 MB. A last line without a line feed gets one.
     """
     path = tmp_path / SESSION_FILE_NAME
     path.write_bytes(FILE_CONTENT)
@@ -428,15 +428,18 @@ except WriteFailed as error:
 
 
 @pytest.mark.parametrize(
-    ("chunks", "said"), [(9, "Nothing was changed"), (5, "a running client's new lines")]
+    ("chunk_count", "expected_message"),
+    [(9, "Nothing was changed"), (5, "a running client's new lines")],
 )
-def test_replace_reports_a_full_disk(tmp_path: Path, chunks: int, said: str) -> None:
+def test_replace_reports_a_full_disk(
+    tmp_path: Path, chunk_count: int, expected_message: str
+) -> None:
     """If the disk becomes full before the rename, the error says that nothing was changed.
 
     If it becomes full after the rename, the error says which lines may be missing.
     """
     path = tmp_path / SESSION_FILE_NAME
-    command = [sys.executable, "-c", FULL_DISK_REPLACEMENT_SCRIPT, str(path), str(chunks)]
+    command = [sys.executable, "-c", FULL_DISK_REPLACEMENT_SCRIPT, str(path), str(chunk_count)]
     env = {"PYTHONPATH": f"{REPO / 'src'}:{REPO}"}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
@@ -444,24 +447,28 @@ def test_replace_reports_a_full_disk(tmp_path: Path, chunks: int, said: str) -> 
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         thread = (
-            call_after_rename(path, lambda old: os.write(old, b"late\n")) if chunks == 5 else None
+            call_after_rename(path, lambda old: os.write(old, b"late\n"))
+            if chunk_count == 5
+            else None
         )
-        assert said in process.communicate("go\n")[0]
+        assert expected_message in process.communicate("go\n")[0]
     if thread is not None:
         thread.join()
     assert path.read_bytes() == (b"old\n" if thread is None else (b"x" * 9_999 + b"\n") * 5)
 
 
-def _append(path: str, mark: str) -> None:
+def _append_marked_lines(path: str, letter: str) -> None:
     for number in range(50):
-        append_line(path, f"{mark}:{number}:{mark * 200}".encode())
+        append_line(path, f"{letter}:{number}:{letter * 200}".encode())
 
 
 def test_parallel_appends_never_mix_lines(tmp_path: Path) -> None:
     """If eight processes append at the same time, every line is complete and appears once."""
     path = tmp_path / "links.jsonl"
     fork = multiprocessing.get_context("fork")
-    writers = [fork.Process(target=_append, args=(str(path), mark)) for mark in "abcdefgh"]
+    writers = [
+        fork.Process(target=_append_marked_lines, args=(str(path), mark)) for mark in "abcdefgh"
+    ]
     for writer in writers:
         writer.start()
     for writer in writers:

@@ -32,10 +32,10 @@ def forbid_moves_between_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     def forbid_call_between_folders(function_name: str) -> None:
         real: Callable[..., None] = getattr(os, function_name)
 
-        def call_within_folder(source: str, target: str, **how: object) -> None:
+        def call_within_folder(source: str, target: str, **options: object) -> None:
             if os.path.dirname(source) != os.path.dirname(target):
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), source)
-            real(source, target, **how)
+            real(source, target, **options)
 
         monkeypatch.setattr(os, function_name, call_within_folder)
 
@@ -173,16 +173,18 @@ def test_a_link_differs_from_its_target(tmp_path: Path) -> None:
     assert not has_same_bytes(str(one), str(two))
 
 
-def run_after_digest(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], object]) -> None:
-    """Call ``act`` immediately after file number ``at`` was hashed."""
+def call_after_hash(
+    monkeypatch: pytest.MonkeyPatch, file_number: int, action: Callable[[], object]
+) -> None:
+    """Call ``action`` immediately after file number ``file_number`` was hashed."""
     real, calls = moving.hash_file, 0
 
     def hash_file_and_act(path: str) -> str:
         nonlocal calls
         found = real(path)
         calls += 1
-        if calls == at:
-            act()
+        if calls == file_number:
+            action()
         return found
 
     monkeypatch.setattr(moving, "hash_file", hash_file_and_act)

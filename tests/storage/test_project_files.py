@@ -1,4 +1,7 @@
-"""Tests of writes to a user's project: complete or not at all, and never over another change."""
+"""Tests of writes to a user's project.
+
+A file is written completely or not at all, and another program's change is never overwritten.
+"""
 
 from __future__ import annotations
 

@@ -209,12 +209,12 @@ def test_removal_follows_no_link_in_the_state_folder(
     project = config_home.root / "project"
     project.mkdir()
 
-    def run(*words: str) -> None:
+    def run_verb(*words: str) -> None:
         fork_server.run(words, environ, b"", str(project), 60)
 
     state = filled_state_folder(config_home)
-    run("search", "prompt", "--all")
-    run("delete", TRASHED, "--yes", "--force")
+    run_verb("search", "prompt", "--all")
+    run_verb("delete", TRASHED, "--yes", "--force")
     names = names_in_state_folder(state)
     assert {"unpacked", f"unpacked/{KEPT}", f"vault/{KEPT}", "trash", "team", "pending"} <= set(
         names
@@ -222,7 +222,7 @@ def test_removal_follows_no_link_in_the_state_folder(
     pristine = config_home.root / "pristine"
     shutil.copytree(config_home.config, pristine, symlinks=True)
     for words in REMOVING_COMMANDS:
-        run(*words)
+        run_verb(*words)
     gone = set(names) - set(names_in_state_folder(state))
     assert {"unpacked", f"vault/{KEPT}", f"trash/{TRASHED}", "team", "pending"} <= gone, (
         "where there is no link it goes"
@@ -235,7 +235,7 @@ def test_removal_follows_no_link_in_the_state_folder(
         os.symlink(elsewhere, state / name)
         whole = {"": elsewhere.read_bytes()} if elsewhere.is_file() else bytes_of_files(elsewhere)
         for words in REMOVING_COMMANDS:
-            run(*words)
+            run_verb(*words)
         left = {"": elsewhere.read_bytes()} if elsewhere.is_file() else bytes_of_files(elsewhere)
         assert whole.items() <= left.items(), (name, sorted(set(whole) - set(left)))
         shutil.rmtree(elsewhere) if elsewhere.is_dir() else elsewhere.unlink()

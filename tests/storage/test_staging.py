@@ -41,13 +41,13 @@ def read_staged_content(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(pieces=st.lists(st.binary(min_size=1, max_size=8), max_size=8), packed=st.booleans())
+@given(pieces=st.lists(st.binary(min_size=1, max_size=8), max_size=8), is_gzipped=st.booleans())
 def test_staged_bytes_equal_the_input(
-    config_home: ConfigHome, pieces: list[bytes], packed: bool
+    config_home: ConfigHome, pieces: list[bytes], is_gzipped: bool
 ) -> None:
     """The staged content equals the input, whatever its chunks are and whether or not it is gzipped."""
     whole = b"x" + b"".join(pieces)
-    sent = gzip.compress(whole) if packed else whole
+    sent = gzip.compress(whole) if is_gzipped else whole
     assert (
         read_staged_content(
             config_home,
@@ -86,7 +86,7 @@ def test_endless_empty_gzip_members_are_refused(config_home: ConfigHome) -> None
 
 
 @pytest.mark.parametrize(
-    ("damaged", "why"),
+    ("damaged", "expected_message"),
     [
         (gzip.compress(RANDOM_BYTES)[:-9], "too early"),
         (gzip.compress(RANDOM_BYTES)[:3], "too early"),
@@ -97,9 +97,11 @@ def test_endless_empty_gzip_members_are_refused(config_home: ConfigHome) -> None
         (gzip.compress(RANDOM_BYTES) + b"trailer", "damaged"),
     ],
 )
-def test_damaged_gzip_is_refused(config_home: ConfigHome, damaged: bytes, why: str) -> None:
+def test_damaged_gzip_is_refused(
+    config_home: ConfigHome, damaged: bytes, expected_message: str
+) -> None:
     """Damaged gzip input is refused with the cause, and no file is left."""
-    with pytest.raises(ImportFailed, match=why):
+    with pytest.raises(ImportFailed, match=expected_message):
         read_staged_content(config_home, [damaged])
     assert files_in_state_folder(config_home) == []
 

@@ -48,7 +48,7 @@ from tests.builders import (
 )
 from tests.crashes import exit_code_of_fork, kill_before_each_change
 from tests.needs import corpus, corpus_sessions
-from tests.storage.test_hard_links import forbid_moves_between_folders, run_after_digest
+from tests.storage.test_hard_links import call_after_hash, forbid_moves_between_folders
 
 OTHER_ID = session_id(2)
 
@@ -627,7 +627,7 @@ def test_deleting_refuses_a_session_that_changes_meanwhile(
     forbid_moves_between_folders(monkeypatch)
     plan = deletion.plan_delete(session, config_home.where)
     with open(session.path, "ab", buffering=0) as held:
-        run_after_digest(monkeypatch, 2, lambda: held.write(b"{}\n"))
+        call_after_hash(monkeypatch, 2, lambda: held.write(b"{}\n"))
         with pytest.raises(WriteFailed, match="Changed while"):
             deletion.move_to_trash(plan, config_home.where)
     assert Path(session.path).read_bytes().endswith(b"{}\n")

@@ -147,7 +147,7 @@ def test_a_child_that_lacks_new_work_of_its_parent_is_not_found(
 def test_a_continued_or_deleted_child_is_not_found(
     parent: locate.SessionFile, config_home: ConfigHome
 ) -> None:
-    """A child that the user continued or deleted is not returned."""
+    """``find_existing_child`` does not find a child that the user continued or deleted."""
     child = config_home.project() / f"{write_handoff(parent, config_home)}.jsonl"
     untouched = child.read_bytes()
     write_session(

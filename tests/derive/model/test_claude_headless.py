@@ -290,7 +290,7 @@ def test_implausible_costs_are_ignored(tmp_path: Path) -> None:
 
 
 def test_a_slow_client_is_stopped(tmp_path: Path) -> None:
-    """A client that does not answer in time is stopped with its children.
+    """A client that does not answer in time is stopped, and so are its child processes.
 
     The error names the option for a longer limit.
     """

@@ -112,7 +112,7 @@ def test_an_invalid_answer_is_an_error(text: str, expected_reason: str) -> None:
 def test_a_refusal_is_reported_on_one_short_line(
     fields: dict[str, Any], expected_reason: str
 ) -> None:
-    """A refusal is reported on one short line, with the client's or the module's reason."""
+    """A refusal is reported on one short line that contains the expected reason."""
     model = make_model_with_answer(**fields)
     assert model.was_asked
     assert model.has_timed_out == (fields.get("reason") == "late")

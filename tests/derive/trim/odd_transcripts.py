@@ -52,7 +52,7 @@ class TranscriptMaker:
         """Return one of ``SAMPLE_TEXTS``, for example an empty, a short or a long text."""
         return str(self.pick(*SAMPLE_TEXTS))
 
-    def add(
+    def add_record(
         self,
         kind: str,
         *,
@@ -82,7 +82,9 @@ class TranscriptMaker:
 
     def user(self, content: Any, **record_fields: Any) -> str:
         """Add a message of the user."""
-        return self.add("user", message={"role": "user", "content": content}, **record_fields)
+        return self.add_record(
+            "user", message={"role": "user", "content": content}, **record_fields
+        )
 
     def answer(self, content: Any, message_id: str = "", **record_fields: Any) -> str:
         """Add a message of the model. About a third of the added messages have no token counts."""
@@ -94,7 +96,7 @@ class TranscriptMaker:
         }
         if self.pick(True, True, False):
             body["usage"] = builders.usage(2_000 + 400 * self.count)
-        return self.add("assistant", message=body, **record_fields)
+        return self.add_record("assistant", message=body, **record_fields)
 
     def call_block(self, call_id: str) -> Record:
         """Return a call of some tool with some input."""
@@ -192,14 +194,14 @@ def _add_calls_in_one_record(make: TranscriptMaker) -> None:
 
 
 def _add_side_records(make: TranscriptMaker) -> None:
-    make.add("progress", data={"type": "hook_progress"})
+    make.add_record("progress", data={"type": "hook_progress"})
     if make.pick(True, False):
         uuid = f"att-{make.count}"
         make.lines.append(
             builders.attachment(make.pick_text() + "a", uuid=uuid, parent=make.parent, ts=make.time)
         )
         make.parent = uuid
-    make.add("system", subtype="informational", content="note")
+    make.add_record("system", subtype="informational", content="note")
     make.user("Caveat: remark", isMeta=True)
 
 

@@ -219,7 +219,7 @@ def test_a_reference_to_a_deleted_session_is_replaced(config_home: ConfigHome) -
 
 
 @pytest.mark.parametrize(
-    "marks",
+    "reference_fields",
     [
         {"original_index": -1},
         {"original_index": True},
@@ -227,14 +227,16 @@ def test_a_reference_to_a_deleted_session_is_replaced(config_home: ConfigHome) -
         {"original_session": "", "original_session_id": "no id"},
     ],
 )
-def test_an_invalid_reference_is_replaced(config_home: ConfigHome, marks: Record) -> None:
+def test_an_invalid_reference_is_replaced(
+    config_home: ConfigHome, reference_fields: Record
+) -> None:
     """An invalid reference to a record's original is replaced with the real session and line."""
     chain = Chain().ask().call_with_result("t1")
     chain.rows[2] |= {
         "truncated": True,
         "original_session": "/x/y.jsonl",
         "original_index": 7,
-        **marks,
+        **reference_fields,
     }
     row = read_records_by_uuid(trim_file(config_home, write_project_session(config_home, chain)))[
         "c2"

@@ -306,25 +306,25 @@ CUT_CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", KEPT_CASES, ids=lambda row: f"{row.rule}: {row.reason}")
-def test_a_rule_leaves_a_session_unchanged(config_home: ConfigHome, row: KeptCase) -> None:
+@pytest.mark.parametrize("case", KEPT_CASES, ids=lambda case: f"{case.rule}: {case.reason}")
+def test_a_rule_leaves_a_session_unchanged(config_home: ConfigHome, case: KeptCase) -> None:
     """The rule chooses nothing in this session, although no turn is protected."""
-    path = write_project_session(config_home, row.make_chain())
-    assert plan_trim_of_file(config_home, path, only=(row.rule,), **row.options).choices == ()
+    path = write_project_session(config_home, case.make_chain())
+    assert plan_trim_of_file(config_home, path, only=(case.rule,), **case.options).choices == ()
 
 
-@pytest.mark.parametrize("row", CUT_CASES, ids=lambda row: f"{row.rule}: {row.description}")
-def test_a_rule_replaces_a_value(config_home: ConfigHome, row: CutCase) -> None:
+@pytest.mark.parametrize("case", CUT_CASES, ids=lambda case: f"{case.rule}: {case.description}")
+def test_a_rule_replaces_a_value(config_home: ConfigHome, case: CutCase) -> None:
     """The rule replaces the value at the case's address, and the child passes its checks."""
-    path = write_project_session(config_home, row.make_chain())
-    if "plain strings" in row.description:
+    path = write_project_session(config_home, case.make_chain())
+    if "plain strings" in case.description:
         path.write_bytes(
             path.read_bytes().replace(
                 f'[{{"type":"text","text":"{LONG_ANSWER}"}}]'.encode(), f'"{LONG_ANSWER}"'.encode()
             )
         )
-    child = trim_file(config_home, path, only=(row.rule,), **row.options)
-    assert get_value_at(read_records_by_uuid(child), row.value_address) == row.expected_value
+    child = trim_file(config_home, path, only=(case.rule,), **case.options)
+    assert get_value_at(read_records_by_uuid(child), case.value_address) == case.expected_value
 
 
 def test_answers_of_the_model_are_kept_by_default(config_home: ConfigHome) -> None:

@@ -15,7 +15,7 @@ from tests.builders import SESSION, ConfigHome, conversation
 from tests.cli.conftest import Cli
 from tests.hooks.test_prompt import OTHER_ID, assert_paste_is_reported, prompt_event
 from tests.hooks.test_triggers import PASTED_SESSION_ID, assert_trigger, assert_trigger_has_paste
-from tests.sessions.archived.test_verbs import assert_refused
+from tests.sessions.archived.test_verbs import assert_archived_session_is_refused
 from tests.test_clock_jumps import (
     YEAR_SECONDS,
     ShiftedClock,
@@ -32,7 +32,7 @@ __all__ = ["session_in_client", "session_to_trim", "shifted_clock"]
 
 def test_mark_in_an_archived_session_is_refused(config_home: ConfigHome, cli: Cli) -> None:
     """``mark`` refuses an archived session and shows the command that restores the session."""
-    assert_refused(config_home, cli, ("mark", SESSION))
+    assert_archived_session_is_refused(config_home, cli, ("mark", SESSION))
 
 
 @pytest.mark.parametrize("jump_seconds", [-YEAR_SECONDS, -60, 0, 86_400])

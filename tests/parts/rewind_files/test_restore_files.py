@@ -29,7 +29,7 @@ from tests.builders import SESSION as ARCHIVED
 from tests.builders import ConfigHome
 from tests.cli.conftest import Cli
 from tests.parts.rewind_files.project import SESSION, Project, deny_writing, read_manifest
-from tests.sessions.archived.test_verbs import assert_refused
+from tests.sessions.archived.test_verbs import assert_archived_session_is_refused
 from tests.test_clock_jumps import YEAR_SECONDS, ShiftedClock, shifted_clock
 
 __all__ = ["shifted_clock"]
@@ -400,7 +400,9 @@ def test_an_undo_returns_to_the_earlier_state(
 
 def test_rewind_files_of_an_archived_session_is_refused(config_home: ConfigHome, cli: Cli) -> None:
     """``rewind-files`` refuses an archived session and shows the command that restores the session."""
-    assert_refused(config_home, cli, ("rewind-files", ARCHIVED, "--to", "last", "--yes"))
+    assert_archived_session_is_refused(
+        config_home, cli, ("rewind-files", ARCHIVED, "--to", "last", "--yes")
+    )
 
 
 def test_undo_reverts_the_last_run(

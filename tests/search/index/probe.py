@@ -81,14 +81,16 @@ def uuid_of_text(text: str | int) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, str(text)))
 
 
-def prompt_with_id(text: str, *, number: str | int = "", **rest: Any) -> Record:
+def prompt_with_id(text: str, *, number: str | int = "", **record_fields: Any) -> Record:
     """Return a prompt whose uuid is made from ``number`` or, without it, from its text."""
-    return user(text, uuid=uuid_of_text(number or text), **rest)
+    return user(text, uuid=uuid_of_text(number or text), **record_fields)
 
 
-def answer_with_id(text: str | list[Record], *, number: str | int = "", **rest: Any) -> Record:
+def answer_with_id(
+    text: str | list[Record], *, number: str | int = "", **record_fields: Any
+) -> Record:
     """Return an answer whose uuid is made from ``number`` or, without it, from its text."""
-    return assistant(text, uuid=uuid_of_text(number or str(text)), **rest)
+    return assistant(text, uuid=uuid_of_text(number or str(text)), **record_fields)
 
 
 def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -> IndexContent:

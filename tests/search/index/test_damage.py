@@ -315,15 +315,17 @@ def run_python(home: ConfigHome, code: str, *words: str) -> subprocess.Completed
     )
 
 
-@pytest.mark.parametrize("kept", ["wal", "shm"])
-def test_leftover_files_next_to_the_index_are_harmless(config_home: ConfigHome, kept: str) -> None:
+@pytest.mark.parametrize("name_ending", ["wal", "shm"])
+def test_leftover_files_next_to_the_index_are_harmless(
+    config_home: ConfigHome, name_ending: str
+) -> None:
     """Invalid SQLite files beside the index do not disturb a search, whether or not an index exists."""
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     for gone in (False, True):
         if gone:
             index_database_path(config_home).unlink()
-        Path(f"{index_database_path(config_home)}-{kept}").write_bytes(os.urandom(40_000))
+        Path(f"{index_database_path(config_home)}-{name_ending}").write_bytes(os.urandom(40_000))
         assert read_index(config_home).words() == {"alpha"}
 
 

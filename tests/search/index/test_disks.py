@@ -71,14 +71,14 @@ def limit_file_size(limit: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("limit", [0, 5_000, 20_000, 40_000])
-def test_a_full_disk_gives_a_temporary_index(config_home: ConfigHome, limit: int) -> None:
+@pytest.mark.parametrize("max_file_bytes", [0, 5_000, 20_000, 40_000])
+def test_a_full_disk_gives_a_temporary_index(config_home: ConfigHome, max_file_bytes: int) -> None:
     """On a full disk, the search uses a temporary index and says so.
 
     When the disk has space again, the index is stored.
     """
     fill_home(config_home, session_count=4)
-    with limit_file_size(limit):
+    with limit_file_size(max_file_bytes):
         holding = read_index(config_home)
     assert "temporary index was used" in holding.notes[0]
     assert len(holding.words()) > 3_000

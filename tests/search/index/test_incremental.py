@@ -144,9 +144,9 @@ def test_invalid_bytes_without_a_line_feed_are_read_once(config_home: ConfigHome
         )
 
 
-@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("is_renamed", [False, True])
 @pytest.mark.parametrize(
-    ("change", "left"),
+    ("change", "expected_words"),
     [
         (lambda raw: raw[: raw.index(b"\n") + 1], {"alpha"}),
         (lambda raw: raw.replace(b"secret", b"xxxxxx"), {"alpha", "xxxxxx", "omega"}),
@@ -155,7 +155,11 @@ def test_invalid_bytes_without_a_line_feed_are_read_once(config_home: ConfigHome
     ids=["cut", "same size", "garbage"],
 )
 def test_a_file_with_changed_content_is_read_again(
-    config_home: ConfigHome, change: Callable[[bytes], bytes], left: set[str], *, renamed: bool
+    config_home: ConfigHome,
+    change: Callable[[bytes], bytes],
+    expected_words: set[str],
+    *,
+    is_renamed: bool,
 ) -> None:
     """A file whose content was changed or replaced is read again.
 
@@ -169,13 +173,13 @@ def test_a_file_with_changed_content_is_read_again(
     )
     read_index(config_home)
     raw = change(path.read_bytes())
-    if renamed:
+    if is_renamed:
         other = path.with_suffix(".tmp")
         other.write_bytes(raw)
         make_old(other).rename(path)
     else:
         path.write_bytes(raw)
-    assert read_index(config_home).words() == left
+    assert read_index(config_home).words() == expected_words
 
 
 def test_a_moved_file_is_found_at_its_new_path(config_home: ConfigHome) -> None:

@@ -56,7 +56,7 @@ def write_session_with_subagent(
     return path
 
 
-def update_and_count_bytes(home: ConfigHome) -> int:
+def update_index_and_count_read_bytes(home: ConfigHome) -> int:
     """Update the index and return the number of bytes that it read."""
     with opened_index(home.where) as index:
         assert index.notes == []
@@ -87,7 +87,7 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     )
     assert all(told)
     archive_and_remove(path, config_home.environ)
-    assert update_and_count_bytes(config_home) == 0
+    assert update_index_and_count_read_bytes(config_home) == 0
     assert read_index(config_home).found_words == before
     assert (
         find_references_and_snippets(config_home, "zebra"),
@@ -123,7 +123,7 @@ def test_a_new_index_includes_archived_sessions(config_home: ConfigHome, tmp_pat
     assert not os.path.isdir(unpacked_folder(config_home.where)) or not os.listdir(
         unpacked_folder(config_home.where)
     )
-    assert update_and_count_bytes(config_home) == 0
+    assert update_index_and_count_read_bytes(config_home) == 0
     assert [reference for reference, _ in find_references_and_snippets(config_home, "word2")] == [
         f"{session_id(2)}:4"
     ]

@@ -120,7 +120,7 @@ def lines_of_children(home: ConfigHome, parent: str, child: str) -> list[list[st
 def test_verbs_give_the_same_results_before_and_after_archiving(
     config_home: ConfigHome, name: str
 ) -> None:
-    """Reading verbs, ``fork`` and ``untrim`` give the same results before and after archiving.
+    """Read-only verbs, ``fork`` and ``untrim`` give the same results before and after archiving.
 
     The children are written to the folder in which the client stored the session.
     """

@@ -1,6 +1,6 @@
 """Tests of verbs for archived sessions.
 
-Verbs that would change an archived copy name the restore command. Reading verbs say that the
+Verbs that would change an archived copy name the restore command. Read-only verbs say that the
 session is an archived copy.
 """
 
@@ -48,10 +48,12 @@ def test_changes_to_an_archived_copy_are_refused(
     config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
 ) -> None:
     """Verbs that change or resume a session refuse an archived one and name the restore command."""
-    assert_refused(config_home, cli, words)
+    assert_archived_session_is_refused(config_home, cli, words)
 
 
-def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
+def assert_archived_session_is_refused(
+    config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
+) -> None:
     """Check that a verb names the restore command and leaves the archived copy unchanged."""
     kept = archive_and_remove(
         session_with_every_file(config_home, turns=3).path, config_home.environ
