@@ -3,9 +3,9 @@
 ``python -m benchmarks.context [CLIENTS]``. Each real session is alone in a home. For all sessions,
 the sizes in ``sessions``, ``info``, ``/full`` and in the receipts of a trim and a handoff are
 compared with each other. For the first CLIENTS sessions (default: 60), the newest client resumes
-the session with a mock of the API. The number of characters of talk in its request is compared with
-that in the session's conversation. The mock has no tokenizer, so the difference is converted to
-tokens with the usual ratio.
+the session with a mock of the API. The characters of talk in the client's request are compared with
+the characters in the session's conversation. The mock has no tokenizer, so the difference is
+converted to tokens with the usual ratio.
 """
 
 from __future__ import annotations
@@ -206,10 +206,12 @@ def count_message_characters(records: Iterable[Record]) -> int:
     The client's reminders are not counted, because each start adds new ones. Thinking is not
     counted either, because the client does not send the thinking of earlier turns.
     """
-    return sum(make_node(_keep_talk(row), Line(0, 0, b"")).character_count for row in records)
+    return sum(
+        make_node(_keep_messages_and_calls(row), Line(0, 0, b"")).character_count for row in records
+    )
 
 
-def _keep_talk(row: Record) -> Record:
+def _keep_messages_and_calls(row: Record) -> Record:
     content = row["message"]["content"]
     parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     kept = []

@@ -23,7 +23,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.needs import corpus_sessions
 
 Record = dict[str, Any]
-Piece = list[Record]
+TurnRecords = list[Record]
 
 START_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 CLIENT_VERSION = "2.1.329"
@@ -218,7 +218,7 @@ def _renew_record(record: Record, ids: _NewIds, place: Place) -> Record:
 
 
 @functools.cache
-def _read_real_turns() -> tuple[Piece, ...]:
+def _read_real_turns() -> tuple[TurnRecords, ...]:
     """Return the turns of the corpus in which every call has a result."""
     found = []
     for path in corpus_sessions():

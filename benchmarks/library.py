@@ -30,7 +30,10 @@ SAMPLE_INTERVAL_SECONDS = 0.01
 
 
 class ProcessCost(NamedTuple):
-    """The time and the output of a whole process. ``cpu_ms`` includes the processor time of its children."""
+    """The time and the output of a process.
+
+    ``cpu_ms`` is the processor time of the process and of its children.
+    """
 
     ms: float
     cpu_ms: float

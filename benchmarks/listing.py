@@ -66,7 +66,7 @@ def print_listings(library: Library, peer: str | None) -> None:
 def _find_titled_session_id(library: Library) -> str:
     """Return the id of the session with the number TITLED_SESSION_NUMBER in its title.
 
-    The sessions are an hour apart, and the list begins with the newest.
+    The session is found by its place in the list, which begins with the newest session.
     """
     made = all_sessions(Where(library.env))
     return made[FILE_COUNT - 1 - TITLED_SESSION_NUMBER].session_id

@@ -39,7 +39,7 @@ MATCHES_PER_PATTERN = 2
 
 
 def is_removed(one: PlantedSecret) -> bool:
-    """Check whether redaction removed a secret completely, in whatever form the text had it."""
+    """Check whether redaction removed a secret completely, in plain and in escaped form."""
     clean, found = (
         redact_bytes(one.raw) if one.place_name == "tool-results file" else redact_line(one.raw)
     )
@@ -67,7 +67,7 @@ def _resolve_escapes(raw: bytes) -> str:
 
 
 def read_corpus_lines() -> dict[Path, list[bytes]]:
-    """Return the lines of every session of the corpus that are valid JSON."""
+    """Return, for every session of the corpus, its lines that are valid JSON."""
     found = {}
     for path in sorted(corpus_folder().rglob("*.jsonl")):
         lines = [
@@ -90,7 +90,8 @@ def _is_json(line: bytes) -> bool:
 def print_shares(files: dict[Path, list[bytes]]) -> None:
     """Print how many planted secrets were removed, and the files without secrets that have findings.
 
-    There is one line for each half of the secrets, for each way of planting, and for each place.
+    There is a line for each half of the secrets, for each way of planting, and for each planting
+    place.
     """
     found: dict[str, list[bool]] = defaultdict(list)
     missed_secrets: Counter[str] = Counter()

@@ -38,7 +38,7 @@ from resume_hooks.search.run_search import Searcher, search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import user
 
-REDUCED_QUERY_COUNT = 2_000
+REDUCED_SESSION_COUNT = 2_000
 QUERIES = (
     "git status",
     "fix failing test",
@@ -90,9 +90,9 @@ def print_search_rows(bench: Bench, peer: str | None) -> None:
     print_search_times(library)
     if peer is not None:
         print_peer_rows(library, peer)
-    library.keep_first_sessions(REDUCED_QUERY_COUNT)
+    library.keep_first_sessions(REDUCED_SESSION_COUNT)
     library.run(bench.shell_run("doctor", "--index", "rebuild"))
-    print_freshness_check_time(library, REDUCED_QUERY_COUNT)
+    print_freshness_check_time(library, REDUCED_SESSION_COUNT)
     shutil.rmtree(folder)
 
 
@@ -151,7 +151,7 @@ def print_freshness_check_time(library: Library, file_count: int) -> None:
         with opened_index(Where(library.env)):
             pass
 
-    target = "40" if file_count == REDUCED_QUERY_COUNT else ""
+    target = "40" if file_count == REDUCED_SESSION_COUNT else ""
     print_row(
         f"warm check, {file_count:,} files, in process",
         ProcessCost(statistics.median(time_rounds(open_index_once, 21)), 0, b""),

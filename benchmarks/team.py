@@ -178,7 +178,7 @@ def _push_transcript(path: Path, team: Team, db: Database, where: Where) -> None
 
 
 def _list_prompt_words(path: Path) -> list[str]:
-    """Return words of a transcript's prompts."""
+    """Return words from the prompts of a transcript."""
     rows = (
         orjson.loads(line)
         for line in path.read_bytes().split(b"\n")

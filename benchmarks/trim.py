@@ -24,7 +24,10 @@ ROUNDS = 5
 
 
 class MeasuredRun(NamedTuple):
-    """Medians of runs of a process: its time and its peak memory. ``printed`` is its last output."""
+    """The medians of several runs of a process: its time and its peak memory.
+
+    ``output`` is the output of the last run.
+    """
 
     ms: float
     megabytes: float

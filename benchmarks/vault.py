@@ -49,7 +49,7 @@ def print_vault_rows(bench: Bench) -> None:
     print(
         f"\n{f'the vault, {FILE_COUNT:,} sessions':52} {'ms':>8} {'cpu ms':>8}   {format_machine_load()}"
     )
-    set_age(library.config, 1)
+    set_transcript_ages(library.config, 1)
     shell = library.bench.shell_run
     print_row("archive --all, none kept", library.run(shell("archive", "--all")), "")
     print_row(
@@ -162,10 +162,13 @@ def measure_median_ms(method: Callable[[Path, Path], None], source: Path, folder
     return statistics.median(spent)
 
 
-def set_age(config: Path, days: int, every: int = 1) -> None:
-    """Set the time of each ``every``-th transcript to ``days`` days ago, so that it is not open."""
+def set_transcript_ages(config: Path, days: int, step: int = 1) -> None:
+    """Set the time of every ``step``-th transcript to ``days`` days ago.
+
+    A session with an old transcript does not count as open.
+    """
     moment = time.time() - days * DAY_SECONDS
-    for path in sorted((config / "projects").rglob("*.jsonl"))[::every]:
+    for path in sorted((config / "projects").rglob("*.jsonl"))[::step]:
         os.utime(path, (moment, moment))
 
 

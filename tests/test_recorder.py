@@ -16,7 +16,7 @@ import pytest
 from tests.builders import SESSION, Record, session_bytes
 from tests.hooks.test_trim import turns_with_large_files
 from tests.needs import REPO
-from tools.recorder.compare import compare, describe_text_difference
+from tools.recorder.compare import describe_text_difference, print_differences
 from tools.recorder.sessions import (
     CLAUDE,
     DAMAGE_FUNCTIONS,
@@ -78,14 +78,14 @@ def test_differences_of_one_kind_are_printed_once(
         write_recording(tmp_path / "a.jsonl", *before, forks[0]),
         write_recording(tmp_path / "b.jsonl", *after, forks[1]),
     )
-    assert compare(*paths) == 11
+    assert print_differences(*paths) == 11
     printed = capsys.readouterr().out
     assert "9 x stdout: 'left' is 'over'" in printed
     assert "    - 0 tokens left\n    + 0 tokens over\n" in printed
     assert "1 x exit: 0 is 1" in printed
     assert "1 x case: it is gone" in printed
     assert "11 differences of 3 kinds." in printed
-    assert compare(paths[0], paths[0]) == 0
+    assert print_differences(paths[0], paths[0]) == 0
 
 
 def test_json_is_compared_by_field() -> None:

@@ -126,7 +126,7 @@ def test_the_changes_of_a_version_come_from_the_changelog() -> None:
 def test_the_client_names_the_tag_of_a_release(
     client: ClientVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client's own command would create the release's tag, but fails if there are uncommitted changes."""
+    """The client's own command names the tag of a release, but fails if there are uncommitted changes."""
     clone = clone_repository(tmp_path / "clone")
     commit = (
         "git",

@@ -82,11 +82,11 @@ def build_generated_files() -> dict[Path, str]:
         ROOT / "hooks" / "shared_values.mjs": shared_values_module(),
         **{
             ROOT / "hooks" / name: insert_context_tokens(ROOT / "hooks" / name)
-            for name in CONTEXT_SCRIPTS
+            for name in CONTEXT_SCRIPT_NAMES
         },
         **{
             ROOT / "hooks" / name: insert_prompt_timeout(ROOT / "hooks" / name)
-            for name in HOOK_DECLARATIONS
+            for name in HOOK_DECLARATION_FILES
         },
         **{
             ROOT / "commands" / f"{each.name}.md": build_command_page(each)
@@ -356,11 +356,11 @@ export const WAITING_MS = {(PROMPT_HOOK_TIMEOUT_SECONDS - 10) * 1000} // millise
 """
 
 
-CONTEXT_SCRIPTS = ("notice", "codex")
+CONTEXT_SCRIPT_NAMES = ("notice", "codex")
 """The scripts in hooks/ that ask the engine only if the context has a minimum size."""
 
 
-HOOK_DECLARATIONS = ("hooks.json", "codex.json")
+HOOK_DECLARATION_FILES = ("hooks.json", "codex.json")
 """The files in hooks/ that declare the plugin's hooks to the clients."""
 
 

@@ -56,7 +56,7 @@ TOKEN_KEYWORDS = {
 }
 """For some rules, keywords that are part of the secret itself.
 
-They replace the keywords of gitleaks for these rules, which may be far from the secret.
+For these rules, gitleaks' own keywords may be far from the secret, so they are replaced.
 """
 
 _ASSIGNED_RULE_PATTERN = re.compile(

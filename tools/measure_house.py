@@ -18,8 +18,8 @@ from pathlib import Path
 
 PACKAGE_NAME = "resume_hooks"
 MIN_EQUAL_LINES = 6
-"""Minimum number of successive equal lines in two files that are duplicates. Blank lines and
-imports are not counted."""
+"""Two files are duplicates if they have at least this number of successive equal lines. Blank lines
+and imports are not counted."""
 
 
 def parse_modules(folder: Path) -> dict[str, ast.Module]:

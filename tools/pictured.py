@@ -98,7 +98,7 @@ def _build_conversation(
     records: list[dict[str, Any]] = []
     used, parent, at = 30_000, None, begun
 
-    def add(record: dict[str, Any]) -> None:
+    def append_record(record: dict[str, Any]) -> None:
         nonlocal parent, at
         parent, at = record["uuid"], at + timedelta(seconds=50)
         records.append(record)
@@ -106,11 +106,13 @@ def _build_conversation(
     for turn, (prompt, path, thousands) in enumerate(turns):
         file = os.path.join(str(own["cwd"]), path)
         name = f"{str(own['session_id'])[:8]}-{turn}"
-        add(user(prompt, uuid=f"{name}-p", parent=parent, ts=_format_timestamp(at), **own))
+        append_record(
+            user(prompt, uuid=f"{name}-p", parent=parent, ts=_format_timestamp(at), **own)
+        )
         for part, (tool, given, size) in enumerate(_list_tool_calls(file, thousands)):
             used += thousands * 250
             call, more = f"{name}-c{part}", {**own, "ts": _format_timestamp(at)}
-            add(
+            append_record(
                 tool_use(
                     call,
                     uuid=f"{call}-a",
@@ -121,7 +123,7 @@ def _build_conversation(
                     **more,
                 )
             )
-            add(
+            append_record(
                 tool_result(
                     call,
                     _build_tool_output(path, size),
@@ -131,7 +133,7 @@ def _build_conversation(
                 )
             )
         used += thousands * 250
-        add(
+        append_record(
             assistant(
                 _build_answer_text(path),
                 uuid=f"{name}-z",

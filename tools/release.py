@@ -33,7 +33,7 @@ LOCK_FILE_BY_PACKAGE_LIST = {
 """The package lists (SBOM), each with the lock file from which it is made."""
 
 OMITTED_HOOK_EVENTS = ("UserPromptSubmit", "PreToolUse")
-"""The hooks that the edition for the directory does not have."""
+"""The hooks of the plugin that the edition for Anthropic's directory does not have."""
 
 EDITION_DESCRIPTION = (
     "When a session is full: /handoff continues in a fresh, linked one, /trim in a copy without old tool output; "

@@ -25,7 +25,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.going_on.planted import GENERATIONS, WORDINGS, Fact, make_planted_facts
+from benchmarks.going_on.planted import (
+    GENERATION_COUNT,
+    WORDING_BY_FACT_KIND,
+    Fact,
+    make_planted_facts,
+)
 from resume_hooks.derive.fresh_child import read_opening
 from resume_hooks.reading.digest.opening import DEFAULT_OPENING_TOKENS, convert_tokens_to_characters
 from resume_hooks.transcripts import records
@@ -62,12 +67,12 @@ class Turn(NamedTuple):
     """A prompt of the user, and the messages of the answer."""
 
     prompt: str
-    answer: Sequence[str]
+    answer_messages: Sequence[str]
 
     @property
     def size(self) -> int:
         """The number of characters in the turn."""
-        return len(self.prompt) + sum(map(len, self.answer))
+        return len(self.prompt) + sum(map(len, self.answer_messages))
 
 
 class FactCounts(NamedTuple):
@@ -145,9 +150,9 @@ class ChainBuilder:
     def add(self, turn: Turn) -> None:
         """Add the records of a turn, with a tool call after each message except the last."""
         self._append_record(user(turn.prompt, **self._next_record_fields()))
-        for number, text in enumerate(turn.answer, 1):
+        for number, text in enumerate(turn.answer_messages, 1):
             self._append_record(assistant(text, tokens=40_000, **self._next_record_fields()))
-            if number < len(turn.answer):
+            if number < len(turn.answer_messages):
                 call_id = f"toolu_{self.count}"
                 command = {"command": f"make check-{self.count % 7}"}
                 self._append_record(
@@ -176,7 +181,7 @@ def make_openings(
     """Yield the opening of each child, and the text of the baseline for the same generation."""
     path = home.project() / f"{SESSION}.jsonl"
     leaf, count, pasted = None, 0, ""
-    for generation in range(GENERATIONS):
+    for generation in range(GENERATION_COUNT):
         turns = talk.turns(
             generation,
             convert_tokens_to_characters(more_tokens if generation else FIRST_TALK_TOKENS),
@@ -187,7 +192,7 @@ def make_openings(
         with open(path, "ab") as stream:
             stream.write(session_bytes(chain.records))
         count = chain.count
-        said = "\n".join("\n".join((turn.prompt, *turn.answer)) for turn in turns)
+        said = "\n".join("\n".join((turn.prompt, *turn.answer_messages)) for turn in turns)
         pasted = f"{pasted}\n{said}"[-convert_tokens_to_characters(DEFAULT_OPENING_TOKENS) :]
         path = hand_off(home, path)
         last = records.parse_record(path.read_bytes().rstrip(b"\n").split(b"\n")[-1])
@@ -231,7 +236,9 @@ def count_facts_in(opening: str, facts: Sequence[Fact]) -> FactCounts:
 
 def main(more_tokens: int, *, in_unseen_words: bool) -> None:
     """Print a row for each kind of fact, for the last openings of all seeds."""
-    ours, pasted = (dict.fromkeys((*WORDINGS, "all"), FactCounts(0, 0, 0, 0)) for _ in range(2))
+    ours, pasted = (
+        dict.fromkeys((*WORDING_BY_FACT_KIND, "all"), FactCounts(0, 0, 0, 0)) for _ in range(2)
+    )
     for seed in SEEDS:
         random_source = random.Random(seed)
         facts = make_planted_facts(random_source, in_unseen_words=in_unseen_words)
@@ -252,7 +259,7 @@ def main(more_tokens: int, *, in_unseen_words: bool) -> None:
             print("\n".join(f"  {[one.sentence for one in fact.statements]}" for fact in wrong))
     words = ", new values in words that no rule was made on" if in_unseen_words else ""
     print(
-        f"{len(SEEDS)} sessions of {FIRST_TALK_TOKENS} tokens, {GENERATIONS} handoffs, "
+        f"{len(SEEDS)} sessions of {FIRST_TALK_TOKENS} tokens, {GENERATION_COUNT} handoffs, "
         f"{more_tokens} more tokens in each child{words}"
     )
     print(

@@ -64,7 +64,7 @@ def place_after_way(item: Item, remainder: Remainder) -> str:
         return IN
     return (
         NEAR
-        if item.record in remainder.named_record_numbers
+        if item.record_number in remainder.named_record_numbers
         or row_keeps_item(item, remainder.rows_one_read_away)
         else OUT
     )
@@ -75,11 +75,11 @@ def format_tables(*label_sets: str) -> Iterator[str]:
     found = [item for label_set in label_sets for item in read_labelled_items(label_set)]
     by_session: dict[str, list[Item]] = {}
     for item in found:
-        by_session.setdefault(item.session, []).append(item)
+        by_session.setdefault(item.session_path, []).append(item)
     sessions = {find_transcript(session): labelled for session, labelled in by_session.items()}
-    yield f"{', '.join(label_sets)}: {len(sessions)} sessions, {_format_counts(found)}"
+    yield f"{', '.join(label_sets)}: {len(sessions)} sessions, {_format_item_counts(found)}"
     yield from _format_table(_sum_ways(sessions))
-    covered = [item for item in found if item.in_summary is not None]
+    covered = [item for item in found if item.is_in_summary is not None]
     if covered:
         summarized = {
             source: [item for item in labelled if item in covered]
@@ -89,7 +89,7 @@ def format_tables(*label_sets: str) -> Iterator[str]:
         yield ""
         yield (
             f"{', '.join(label_sets)}, summarized by a compaction: {len(summarized)} sessions, "
-            f"{_format_counts(covered)}"
+            f"{_format_item_counts(covered)}"
         )
         yield from _format_table(_sum_ways_at_compaction(summarized))
         yield build_readers_row(covered)
@@ -104,8 +104,10 @@ def measure_own_sessions(paths: Sequence[Path]) -> Iterator[str]:
 def list_missed_items(*label_sets: str) -> Iterator[str]:
     """Yield a line for each item that a handoff of the usual size does not contain."""
     for item in (item for label_set in label_sets for item in read_labelled_items(label_set)):
-        if place_after_way(item, _measure_usual_handoff(find_transcript(item.session))) != IN:
-            yield f"  missed {item.kind:10} {item.session[-36:][:8]}:{item.record} {collapse_spaces(item.text)[:150]}"
+        if place_after_way(item, _measure_usual_handoff(find_transcript(item.session_path))) != IN:
+            text = collapse_spaces(item.text)[:150]
+            short_id = item.session_path[-36:][:8]
+            yield f"  missed {item.kind:10} {short_id}:{item.record_number} {text}"
 
 
 def format_row(way: str, sums: WayTotals) -> str:
@@ -125,7 +127,7 @@ def format_row(way: str, sums: WayTotals) -> str:
 
 def build_readers_row(covered: Sequence[Item]) -> str:
     """Return a row with the items that readers found in the client's summary."""
-    kept = Counter(item.kind for item in covered if item.in_summary)
+    kept = Counter(item.kind for item in covered if item.is_in_summary)
     whole = Counter(item.kind for item in covered)
     cells = ["the client's summary, as readers judge it", ""]
     cells += [_format_percent(kept[kind], whole[kind]) for kind in KINDS]
@@ -167,7 +169,7 @@ def _format_table(sums: Mapping[str, WayTotals]) -> Iterator[str]:
     yield from (format_row(way, one) for way, one in sums.items())
 
 
-def _format_counts(found: Sequence[Item]) -> str:
+def _format_item_counts(found: Sequence[Item]) -> str:
     by_kind = Counter(item.kind for item in found)
     return f"{len(found)} items: " + ", ".join(f"{by_kind[kind]} {kind}s" for kind in KINDS)
 

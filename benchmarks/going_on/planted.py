@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-GENERATIONS = 5
+GENERATION_COUNT = 5
 LATE_FACT_COUNT = 4
 """The number of facts of each kind that are first stated after a handoff, one in each generation.
 """
@@ -21,14 +21,15 @@ CHANGING_FACT_COUNT = 6
 
 
 class Wording(NamedTuple):
-    """The sentences for a kind of fact: for its first statement and for a new value.
+    """The sentences that state facts of a kind, and these facts.
 
-    ``rows`` has a line for each fact of this kind, with its subject and its values.
+    ``first_sentences`` state the first value of a fact, and ``change_sentences`` state a new value.
+    ``fact_lines`` has a line for each fact, with its subject and its values.
     """
 
     first_sentences: Sequence[str]
     change_sentences: Sequence[str]
-    rows: str
+    fact_lines: str
 
 
 class Statement(NamedTuple):
@@ -58,7 +59,7 @@ class Fact(NamedTuple):
         return [statement.value for statement in self.statements[:-1]]
 
 
-WORDINGS: Mapping[str, Wording] = {
+WORDING_BY_FACT_KIND: Mapping[str, Wording] = {
     "constraint": Wording(
         (
             "The {s} must stay at {v}.",
@@ -243,7 +244,7 @@ def make_planted_facts(
     With ``in_unseen_words``, new values are stated only by sentences of ``UNSEEN_CHANGE_SENTENCES``.
     """
     found: list[Fact] = []
-    for kind, wording in WORDINGS.items():
+    for kind, wording in WORDING_BY_FACT_KIND.items():
         changed = (
             UNSEEN_CHANGE_SENTENCES
             if in_unseen_words
@@ -254,18 +255,18 @@ def make_planted_facts(
 
 
 def _make_facts(kind: str, wording: Wording, random_source: random.Random) -> Iterator[Fact]:
-    rows = [row.strip() for row in wording.rows.split("\n")]
+    rows = [row.strip() for row in wording.fact_lines.split("\n")]
     late = dict(
         zip(
             random_source.sample(range(CHANGING_FACT_COUNT, len(rows)), LATE_FACT_COUNT),
-            range(1, GENERATIONS),
+            range(1, GENERATION_COUNT),
             strict=True,
         )
     )
     for at, row in enumerate(rows):
         subject, _, values = row.partition(": ")
         first, *others = values.split(", ")
-        generations = sorted(random_source.sample(range(1, GENERATIONS), len(others)))
+        generations = sorted(random_source.sample(range(1, GENERATION_COUNT), len(others)))
         sentence = random_source.choice(wording.first_sentences).format(s=subject, v=first)
         # The assistant states every second plain fact, as if it had found the fact out.
         by_assistant = kind == "fact" and at % 2 == 1

@@ -36,15 +36,16 @@ KINDS = ("decision", "constraint", "command", "failure", "file")
 class Item:
     """An item that a reader would not want to lose.
 
-    ``in_summary`` says whether the summary of a later compaction contains it. It is None if there
-    is no later compaction.
+    ``is_in_summary`` says whether the summary of a later compaction contains the item, or is None if
+    there is no later compaction. ``session_path`` is the path of the session below the corpus, without
+    .jsonl.
     """
 
-    session: str
+    session_path: str
     kind: str
-    record: int
+    record_number: int
     text: str
-    in_summary: bool | None
+    is_in_summary: bool | None
 
 
 def read_labelled_items(label_set: str) -> list[Item]:
@@ -56,15 +57,17 @@ def read_labelled_items(label_set: str) -> list[Item]:
     return [_parse_item(row) for row in rows]
 
 
-def find_transcript(session: str) -> Path:
-    """Return the file of a session in the corpus or among our own samples."""
-    return (REPO / "demo" if session == SAMPLE_LABEL_SET else corpus()) / f"{session}.jsonl"
+def find_transcript(session_path: str) -> Path:
+    """Return the file of a session_path in the corpus or among our own samples."""
+    return (
+        REPO / "demo" if session_path == SAMPLE_LABEL_SET else corpus()
+    ) / f"{session_path}.jsonl"
 
 
 @cache
-def read_session_lines(session: str) -> Sequence[bytes]:
-    """Return the lines of a session."""
-    return find_transcript(session).read_bytes().split(b"\n")
+def read_session_lines(session_path: str) -> Sequence[bytes]:
+    """Return the lines of a session_path."""
+    return find_transcript(session_path).read_bytes().split(b"\n")
 
 
 def _parse_item(row: dict[str, object]) -> Item:

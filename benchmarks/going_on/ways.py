@@ -240,9 +240,10 @@ def list_copy_methods() -> Iterator[tuple[str, CopyFunction]]:
 def measure_handoff_of_copy(path: Path, base_tokens: int, contents: ChildContents) -> Remainder:
     """Make a handoff of the copy ``path``, and return what its child contains.
 
-    Items are searched only in the digest, and in a model's summary if there is one. The request
-    also includes the lineage, the next step and the card. The size may be any number of tokens,
-    while ``handoff --size`` accepts only whole thousands.
+    Items are searched only in the digest, and in a model's summary if there is one. The child also
+    has the lineage, the next step and the card, which are counted in the tokens of the first
+    request. The size may be any number of tokens, while ``handoff --size`` accepts only whole
+    thousands.
     """
     decided = agents.plan_fresh(
         session_file(str(path)), Where(), kind="handoff", next_step=NEXT_STEP, contents=contents

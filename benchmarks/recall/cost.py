@@ -82,7 +82,7 @@ def measure_cost(home: CorpusHome, question: Question) -> AnswerCost | None:
     correct = [
         number
         for number, hit in enumerate(hits)
-        if Place(home.name(hit.file), hit.turn_number) in right
+        if Place(home.find_path_in_corpus(hit.file), hit.turn_number) in right
     ]
     if not correct:
         return None
@@ -91,8 +91,8 @@ def measure_cost(home: CorpusHome, question: Question) -> AnswerCost | None:
         _count_printed_characters(home, "read", hit.reference) for hit in hits[: correct[0] + 1]
     )
     session, _, line = best.reference.rpartition(":")
-    name = home.name(best.file)
-    if (name, int(line)) not in question.answers:
+    name = home.find_path_in_corpus(best.file)
+    if (name, int(line)) not in question.answer_lines:
         reads += _count_printed_characters(home, "read", session, "--turns", str(best.turn_number))
     size = (corpus_folder() / name).stat().st_size
     return AnswerCost(

@@ -14,7 +14,7 @@ from benchmarks.recall.questions import Question, find_right_places, find_sessio
 from benchmarks.recall.searcher import Answer
 
 JUDGED_HIT_COUNT = 5
-"""The number of hits of each answer whose strength is judged."""
+"""The strengths of this number of hits of each answer are judged."""
 
 STRENGTH_NAMES = ("strong", "fair", "weak")
 
@@ -86,7 +86,10 @@ def compute_score(asked: Sequence[JudgedAnswer]) -> Score:
 
 
 def compute_strength_precision(asked: Iterable[JudgedAnswer]) -> dict[str, StrengthPrecision]:
-    """Return, for each strength, how many of the first hits have it, and how often they are right."""
+    """Return, for each strength, how many hits have it, and the fraction of them that is right.
+
+    Only the first ``JUDGED_HIT_COUNT`` hits of each answer are counted.
+    """
     hits: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for one in asked:
@@ -116,8 +119,8 @@ def mean(values: Iterable[float]) -> float:
     return statistics.fmean(found) if (found := list(values)) else 0.0
 
 
-def compute_spread(times: Sequence[float]) -> tuple[float, float]:
-    """Return the median and the 95th percentile."""
+def compute_median_and_p95(times: Sequence[float]) -> tuple[float, float]:
+    """Return the median of some times and their 95th percentile."""
     return statistics.median(times), statistics.quantiles(
         [*times, times[-1]], n=20, method="inclusive"
     )[-1]

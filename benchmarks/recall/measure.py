@@ -17,8 +17,8 @@ from benchmarks.recall.cost import print_costs
 from benchmarks.recall.judge import (
     STRENGTH_NAMES,
     JudgedAnswer,
+    compute_median_and_p95,
     compute_score,
-    compute_spread,
     compute_strength_precision,
     judge_answer,
 )
@@ -86,7 +86,7 @@ def print_table(title: str, results: Sequence[tuple[Searcher, Sequence[JudgedAns
                     (8,),
                     is_shown=any(one.answer.strengths for one in chosen),
                 ),
-                *(f"{ms:8.1f}" for ms in compute_spread([one.answer.ms for one in chosen])),
+                *(f"{ms:8.1f}" for ms in compute_median_and_p95([one.answer.ms for one in chosen])),
             ]
             print(
                 f"{searcher.name:{NAME_WIDTH}} {f'{len(chosen)} {kind}':16} {' '.join(parts)}",
@@ -159,7 +159,7 @@ def main(half: str) -> int:
         print_strength_precision("one wording", once[0][1])
         print_strength_precision("four wordings", several[0][1])
         print()
-        print_costs(home, [question for question in asked if question.answers])
+        print_costs(home, [question for question in asked if question.answer_lines])
     return 0
 
 

@@ -17,7 +17,7 @@ from benchmarks.recall.questions import Place, list_corpus_files, read_corpus_fi
 from benchmarks.recall.searcher import Answer, milliseconds_since
 from tests.needs import corpus_folder
 
-CHUNK_WORDS = 400
+MAX_CHUNK_WORDS = 400
 """The maximum number of words in a chunk.
 
 A chunk ends with its turn. Longer chunks would find the right turn less often.
@@ -56,8 +56,8 @@ class NaiveSearcher:
                 read_words_with_turn_numbers(name), key=lambda word: word[1]
             ):
                 words = [word for word, _ in said]
-                for start in range(0, len(words), CHUNK_WORDS):
-                    self._add_chunk(Place(name, turn), words[start : start + CHUNK_WORDS])
+                for start in range(0, len(words), MAX_CHUNK_WORDS):
+                    self._add_chunk(Place(name, turn), words[start : start + MAX_CHUNK_WORDS])
 
     def _add_chunk(self, place: Place, words: Sequence[str]) -> None:
         for word, count in Counter(words).items():
@@ -106,7 +106,7 @@ class FusedNaiveSearcher:
 
 def read_words_with_turn_numbers(name: str) -> Iterator[tuple[str, int]]:
     """Yield the words of the messages in a transcript, each with the number of its turn."""
-    turns = read_corpus_file(name).turns
+    turns = read_corpus_file(name).turn_numbers
     for number, line in enumerate((corpus_folder() / name).read_bytes().split(b"\n")):
         try:
             message = json.loads(line).get("message")

@@ -40,7 +40,10 @@ class PeerSearcher:
         """Return the files of the peer's answer. Several wordings are asked as one query."""
         said = self._known[" ".join(wordings)]
         return Answer(
-            [Place(self._home.name(file), UNKNOWN_TURN) for file in said["files"][:max_hits]],
+            [
+                Place(self._home.find_path_in_corpus(file), UNKNOWN_TURN)
+                for file in said["files"][:max_hits]
+            ],
             said["ms"],
         )
 

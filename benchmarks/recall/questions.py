@@ -33,14 +33,15 @@ KINDS = ("natural", "paraphrased", "unanswerable")
 class Question(NamedTuple):
     """A question about the corpus.
 
-    ``answers`` are the file (below the corpus) and the line of each answering record. They are
-    empty if the corpus has no answer. ``other_wordings`` are other wordings of the question.
+    ``answer_lines`` are the file (its path below the corpus) and the line number of each answering
+    record. They are empty if the corpus has no answer. ``other_wordings`` are the question in other
+    words.
     """
 
     id: str
     kind: str
     text: str
-    answers: tuple[tuple[str, int], ...]
+    answer_lines: tuple[tuple[str, int], ...]
     half: str
     other_wordings: tuple[str, ...] = ()
 
@@ -63,8 +64,8 @@ class CorpusFile(NamedTuple):
     An id is ``""`` if the line has no record with an id.
     """
 
-    turns: Sequence[int]
-    ids: Sequence[str]
+    turn_numbers: Sequence[int]
+    record_ids: Sequence[str]
 
 
 def read_questions(half: str = "all") -> list[Question]:
@@ -90,10 +91,10 @@ def read_questions(half: str = "all") -> list[Question]:
 def find_right_places(question: Question) -> frozenset[Place]:
     """Return the turns that contain an answering record or a copy of it."""
     places = set()
-    for name, line in question.answers:
+    for name, line in question.answer_lines:
         file = read_corpus_file(name)
-        places.add(Place(name, file.turns[line]))
-        places.update(map_ids_to_places().get(file.ids[line], ()))
+        places.add(Place(name, file.turn_numbers[line]))
+        places.update(map_ids_to_places().get(file.record_ids[line], ()))
     return frozenset(places)
 
 
@@ -149,7 +150,7 @@ def map_ids_to_places() -> dict[str, set[Place]]:
     found: dict[str, set[Place]] = {}
     for name in list_corpus_files():
         file = read_corpus_file(name)
-        for turn, record_id in zip(file.turns, file.ids, strict=True):
+        for turn, record_id in zip(file.turn_numbers, file.record_ids, strict=True):
             if record_id:
                 found.setdefault(record_id, set()).add(Place(name, turn))
     return found
@@ -166,9 +167,9 @@ class CorpusHome:
         self.where = {"CLAUDE_CONFIG_DIR": str(config)}
         self._name_by_copy = dict(self._copy_corpus_files())
 
-    def name(self, file: str) -> str:
-        """Return a file's path within the corpus. ``file`` is the path of its copy in this home."""
-        return self._name_by_copy[file]
+    def find_path_in_corpus(self, copy_path: str) -> str:
+        """Return a file's path within the corpus. ``copy_path`` is the path of its copy in this home."""
+        return self._name_by_copy[copy_path]
 
     def _copy_corpus_files(self) -> Iterator[tuple[str, str]]:
         """Copy every file of the corpus. Yield the path of each copy with the original's path in the corpus."""

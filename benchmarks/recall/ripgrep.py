@@ -72,12 +72,12 @@ class RipgrepSearcher:
         begun = time.perf_counter()
         enough = [line for line, (count, _) in scores.items() if count >= self._share * len(words)]
         best = sorted(sorted(enough), key=lambda line: scores[line], reverse=True)
-        hits = list(dict.fromkeys(self._place(line) for line in best))[:max_hits]
+        hits = list(dict.fromkeys(self._find_place_of_line(line) for line in best))[:max_hits]
         return Answer(hits, ms + milliseconds_since(begun))
 
-    def _place(self, line: _Line) -> Place:
-        name = self._home.name(line.file)
-        return Place(name, read_corpus_file(name).turns[line.number])
+    def _find_place_of_line(self, line: _Line) -> Place:
+        name = self._home.find_path_in_corpus(line.file)
+        return Place(name, read_corpus_file(name).turn_numbers[line.number])
 
 
 def find_content_words(text: str) -> list[str]:

@@ -60,7 +60,9 @@ class OwnSearcher:
         begun = time.perf_counter()
         result = self._search_index(wordings, max_hits)
         ms = milliseconds_since(begun)
-        places = [Place(self._home.name(hit.file), hit.turn_number) for hit in result.hits]
+        places = [
+            Place(self._home.find_path_in_corpus(hit.file), hit.turn_number) for hit in result.hits
+        ]
         return Answer(places, ms, [hit.strength for hit in result.hits])
 
     def _search_index(self, wordings: Sequence[str], max_hits: int) -> SearchResult:

@@ -1,7 +1,7 @@
-"""List the findings in texts without labels for a reader to judge, and count the false ones.
+"""List findings in texts without labels, so that a reader can judge them. Count the false ones.
 
 ``python -m benchmarks.secrets.false_findings ROWS FOLDER ...`` scans every text file below 3 MB in
-the folders. It writes a JSON row for each finding to the file ROWS: the scanner, the file, the
+the folders. For each finding, it writes a JSON row to the file ROWS: the scanner, the file, the
 kind, the value, and the text around the value. The baseline scanner consists of ten well-known
 regular expressions.
 

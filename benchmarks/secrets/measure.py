@@ -124,10 +124,12 @@ def are_parts_removed(text: str, cleaned_text: str, parts: list[str]) -> bool:
     return not any(cleaned_text.count(piece) > without.count(piece) for piece in pieces)
 
 
-def measure(path: Path, name: str, clean: Callable[[str], str], *, tell: bool) -> None:
+def print_cleaner_results(
+    path: Path, cleaner_name: str, clean: Callable[[str], str], *, print_wrong_results: bool
+) -> None:
     """Print how many texts of a file had the right result.
 
-    With ``tell``, also print each text with a wrong result.
+    With ``print_wrong_results``, also print each text with a wrong result.
     """
     rows: list[dict[str, Any]] = [
         json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()
@@ -142,17 +144,25 @@ def measure(path: Path, name: str, clean: Callable[[str], str], *, tell: bool) -
                 else are_parts_removed(one["text"], text, one["secret"])
             )
             results.append(good)
-            if tell and not good:
+            if print_wrong_results and not good:
                 print(json.dumps({"kind": row["kind"], **one, "left": text}, ensure_ascii=False))
+    percent = 100 * sum(results) / len(results)
     print(
-        f"{path.name:28} {name:16} {sum(results):4} of {len(results):4}  {100 * sum(results) / len(results):5.1f} %"
+        f"{path.name:28} {cleaner_name:16} {sum(results):4} of {len(results):4}  {percent:5.1f} %"
     )
 
 
 if __name__ == "__main__":
     baseline = make_detect_secrets_cleaner()
     for file in map(Path, (each for each in sys.argv[1:] if each != "--missed")):
-        measure(file, "resume-hooks", replace_detected_secrets, tell="--missed" in sys.argv)
-        measure(file, "gitleaks' rules", make_gitleaks_cleaner(), tell=False)
+        print_cleaner_results(
+            file,
+            "resume-hooks",
+            replace_detected_secrets,
+            print_wrong_results="--missed" in sys.argv,
+        )
+        print_cleaner_results(
+            file, "gitleaks' rules", make_gitleaks_cleaner(), print_wrong_results=False
+        )
         if baseline:
-            measure(file, "detect-secrets", baseline, tell=False)
+            print_cleaner_results(file, "detect-secrets", baseline, print_wrong_results=False)

@@ -33,7 +33,7 @@ from benchmarks.going_on.measure import (
 from benchmarks.going_on.planted import (
     CHANGING_FACT_COUNT,
     LATE_FACT_COUNT,
-    WORDINGS,
+    WORDING_BY_FACT_KIND,
     Fact,
     Statement,
     make_planted_facts,
@@ -51,10 +51,10 @@ from benchmarks.going_on.ways import (
 from resume_hooks.transcripts import records
 from tests.builders import SESSION, assistant, boundary, conversation, session_bytes, summary, user
 
-CHANGED_FILE_ITEM = Item("s", "file", 7, "src/pool.py", in_summary=None)
-UNCHANGED_FILE_ITEM = Item("s", "file", 8, "src/lock.py", in_summary=None)
-DECISION_ITEM = Item("s", "decision", 9, "take the lock   first", in_summary=None)
-COMMAND_ITEM = Item("s", "command", 9, "cd /work && make test 2>&1 | tail -5", in_summary=None)
+CHANGED_FILE_ITEM = Item("s", "file", 7, "src/pool.py", is_in_summary=None)
+UNCHANGED_FILE_ITEM = Item("s", "file", 8, "src/lock.py", is_in_summary=None)
+DECISION_ITEM = Item("s", "decision", 9, "take the lock   first", is_in_summary=None)
+COMMAND_ITEM = Item("s", "command", 9, "cd /work && make test 2>&1 | tail -5", is_in_summary=None)
 EXAMPLE_OPENING = """\
 digest of what was done before, quoted from its records (not instructions)
 last request, USER :3
@@ -205,7 +205,7 @@ def test_only_records_before_a_compaction_are_measured(tmp_path: Path) -> None:
 def test_planted_facts_are_distinct() -> None:
     """There are twenty planted facts of each kind, and none of them is contained in another."""
     facts = make_planted_facts(random.Random(1))
-    for kind in WORDINGS:
+    for kind in WORDING_BY_FACT_KIND:
         of_kind = [fact for fact in facts if fact.kind == kind]
         assert len(of_kind) == 20
         assert sum(bool(fact.old_values) for fact in of_kind) == CHANGING_FACT_COUNT
@@ -241,7 +241,7 @@ def test_trims_save_tokens_and_larger_handoffs_keep_more_items(
     """
     monkeypatch.delenv("BENCH_PEER", raising=False)
     found = read_labelled_items("tune")
-    source = find_transcript(found[0].session)
+    source = find_transcript(found[0].session_path)
     before = dict(os.environ)
     with copy_session(source) as path:
         ways = {way: left for way, left in run_ways_on_session(path) if left is not None}
@@ -251,7 +251,7 @@ def test_trims_save_tokens_and_larger_handoffs_keep_more_items(
         >= ways["trim"].request_tokens
         >= ways["trim, maximum"].request_tokens
     )
-    labelled = [item for item in found if item.session == found[0].session]
+    labelled = [item for item in found if item.session_path == found[0].session_path]
     kept = {
         way: sum(place_after_way(item, left) == IN for item in labelled)
         for way, left in ways.items()

@@ -16,13 +16,13 @@ import pytest
 from benchmarks.recall.judge import (
     JudgedAnswer,
     StrengthPrecision,
+    compute_median_and_p95,
     compute_score,
-    compute_spread,
     compute_strength_precision,
     judge_answer,
 )
 from benchmarks.recall.measure import MAX_HITS, ask_questions
-from benchmarks.recall.naive import CHUNK_WORDS, FusedNaiveSearcher, NaiveSearcher, find_words
+from benchmarks.recall.naive import MAX_CHUNK_WORDS, FusedNaiveSearcher, NaiveSearcher, find_words
 from benchmarks.recall.questions import (
     KINDS,
     QUESTION_HALVES,
@@ -105,7 +105,9 @@ def test_questions_are_distinct_and_of_three_kinds() -> None:
     assert Counter(question.kind for question in asked) == dict(
         zip(KINDS, (150, 102, 48), strict=True)
     )
-    assert all(bool(question.answers) != (question.kind == "unanswerable") for question in asked)
+    assert all(
+        bool(question.answer_lines) != (question.kind == "unanswerable") for question in asked
+    )
     tune, kept = (
         Counter(question.kind for question in read_questions(half)) for half in QUESTION_HALVES
     )
@@ -127,13 +129,15 @@ def test_every_answer_is_a_record_of_the_corpus() -> None:
     corpus()
     names = set(list_corpus_files())
     for question in read_questions():
-        for name, line in question.answers:
+        for name, line in question.answer_lines:
             assert name in names, question.id
-            assert read_corpus_file(name).ids[line] or find_session_of_file(name), question.id
-            assert line < len(read_corpus_file(name).turns), question.id
-            assert (name, read_corpus_file(name).turns[line]) in find_right_places(question), (
+            assert read_corpus_file(name).record_ids[line] or find_session_of_file(name), (
                 question.id
             )
+            assert line < len(read_corpus_file(name).turn_numbers), question.id
+            assert (name, read_corpus_file(name).turn_numbers[line]) in find_right_places(
+                question
+            ), question.id
 
 
 def test_natural_questions_are_answered(corpus_search: OwnSearcher) -> None:
@@ -175,7 +179,7 @@ def test_the_home_contains_the_whole_corpus(tmp_path: Path) -> None:
     corpus()
     home = CorpusHome(tmp_path / ".claude")
     files = [str(path) for path in home.config.rglob("*.jsonl")]
-    assert sorted(home.name(file) for file in files) == list_corpus_files()
+    assert sorted(home.find_path_in_corpus(file) for file in files) == list_corpus_files()
 
 
 @pytest.mark.usefixtures("small_corpus")
@@ -219,10 +223,10 @@ def test_the_score_has_the_shares_of_right_answers() -> None:
     The score also has the mean reciprocal rank of the right session.
     """
     asked = [
-        answer_with_ranks(1, 6, "strong"),
-        answer_with_ranks(2, 1, "weak"),
-        answer_with_ranks(0, 0),
-        answer_with_ranks(5, 5, "fair", "strong"),
+        make_answer_with_ranks(1, 6, "strong"),
+        make_answer_with_ranks(2, 1, "weak"),
+        make_answer_with_ranks(0, 0),
+        make_answer_with_ranks(5, 5, "fair", "strong"),
     ]
     found = compute_score(asked)
     assert found == pytest.approx((0.25, 0.75, (1 + 1 / 2 + 1 / 5) / 4, 0.25, 0.5, 0.25, 0.25))
@@ -233,8 +237,8 @@ def test_the_first_five_hits_are_counted_by_strength() -> None:
     """The first five hits of each answer are counted by strength, with the share of right hits."""
     found = compute_strength_precision(
         [
-            answer_with_ranks(1, 1, *["strong"] * 2, "fair", *["weak"] * 3),
-            answer_with_ranks(0, 0, "strong"),
+            make_answer_with_ranks(1, 1, *["strong"] * 2, "fair", *["weak"] * 3),
+            make_answer_with_ranks(0, 0, "strong"),
         ]
     )
     assert found == {
@@ -244,9 +248,9 @@ def test_the_first_five_hits_are_counted_by_strength() -> None:
     }
 
 
-def test_the_spread_of_a_single_time_begins_and_ends_with_it() -> None:
-    """If there is only one time, the spread begins and ends with it."""
-    assert compute_spread([7.0]) == (7.0, 7.0)
+def test_a_single_time_is_the_median_and_the_95th_percentile() -> None:
+    """A single time is both the median and the 95th percentile."""
+    assert compute_median_and_p95([7.0]) == (7.0, 7.0)
 
 
 @pytest.mark.usefixtures("small_corpus")
@@ -266,7 +270,7 @@ def test_the_naive_baseline_searches_messages_and_tool_calls() -> None:
 
 def test_a_long_turn_is_one_hit_of_the_naive_baseline(small_corpus: Path) -> None:
     """A turn is one hit of the baseline, even if several of its chunks match."""
-    write_session(small_corpus, SECOND_ID, [user(f"{'kettle ' * CHUNK_WORDS * 2}", uuid="f")])
+    write_session(small_corpus, SECOND_ID, [user(f"{'kettle ' * MAX_CHUNK_WORDS * 2}", uuid="f")])
     assert NaiveSearcher().search(["kettle"], MAX_HITS).hits == [
         Place(SECOND_FILE, 1),
         Place(FIRST_FILE, 1),
@@ -285,7 +289,7 @@ def test_one_baseline_joins_wordings_and_another_fuses_rankings() -> None:
     ]
 
 
-def answer_with_ranks(session_rank: int, turn_rank: int, *strengths: str) -> JudgedAnswer:
+def make_answer_with_ranks(session_rank: int, turn_rank: int, *strengths: str) -> JudgedAnswer:
     """Return an answer in which the first right session and the first right turn have these ranks.
 
     The answer has one hit for each of ``strengths``.

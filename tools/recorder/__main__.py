@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from tools.recorder import matrix, sessions
-from tools.recorder.compare import compare
+from tools.recorder.compare import print_differences
 from tools.recorder.home import RecorderHome, enter_private_mounts
 from tools.recorder.run import Runner, select_one_per_path
 
@@ -45,7 +45,7 @@ def main() -> int:
     )
     given = parser.parse_args()
     if given.compare:
-        return int(compare(given.first, given.second) > 0)
+        return int(print_differences(given.first, given.second) > 0)
     enter_private_mounts()
     record_tree(given)
     return 0
@@ -59,7 +59,10 @@ def record_tree(given: argparse.Namespace) -> None:
     store = out.with_suffix("")
     shutil.rmtree(store, ignore_errors=True)
     store.mkdir(parents=True)
-    agents = [sessions.claude_sessions(given.corpus), sessions.codex_sessions(given.codex)]
+    agents = [
+        sessions.read_claude_sessions(given.corpus),
+        sessions.read_codex_sessions(given.codex),
+    ]
     with out.open("w", encoding="utf-8") as record:
         runner = Runner(tree, RecorderHome(tree, store), record)
         for found in agents:
@@ -67,7 +70,7 @@ def record_tree(given: argparse.Namespace) -> None:
                 session.name
                 for session in sessions.choose_sessions_of_all_sizes(found, given.varied)
             }
-            for session in sessions.select_by_name(found, given.only):
+            for session in sessions.select_sessions_by_name(found, given.only):
                 runner.record_session(
                     session,
                     matrix.list_scenarios(
@@ -75,7 +78,7 @@ def record_tree(given: argparse.Namespace) -> None:
                     ),
                 )
         damaged = sessions.make_damaged_copies([*agents[0], *agents[1]], given.mutants)
-        for session in sessions.select_by_name(damaged, given.only):
+        for session in sessions.select_sessions_by_name(damaged, given.only):
             runner.record_session(session, matrix.DAMAGED_SCENARIOS)
         if not given.only:
             some = [

@@ -45,7 +45,7 @@ def read_record(path: Path) -> dict[str, Row]:
     return rows
 
 
-def compare(before: Path, after: Path) -> int:
+def print_differences(before: Path, after: Path) -> int:
     """Print each kind of difference, the most frequent first. Return the number of all differences."""
     kinds: dict[tuple[str, str], list[Difference]] = defaultdict(list)
     total = 0

@@ -76,12 +76,12 @@ def frozen_now(cls: type[dt.datetime], zone: dt.tzinfo | None = None) -> dt.date
     return cls.fromtimestamp(FROZEN_TIME, zone)
 
 
-def freeze_ids(first: int) -> None:
-    """Number new ids from ``first`` on, instead of drawing them at random.
+def number_new_ids(first_number: int) -> None:
+    """Number new ids from ``first_number`` on, instead of drawing them at random.
 
     ``home.py`` numbers them again in the order in which they appear.
     """
-    drawn = {"ids": first, "bytes": 0}
+    drawn = {"ids": first_number, "bytes": 0}
 
     def make_counted_id() -> uuid.UUID:
         drawn["ids"] += 1
@@ -131,7 +131,7 @@ def run_step(request: dict[str, Any]) -> NoReturn:
         os.environ.clear()
         os.environ.update(request["environ"])
         os.chdir(request["cwd"])
-        freeze_ids(request["first_id"])
+        number_new_ids(request["first_id"])
         script = request["script"]
         sys.argv = [script or "resume-hooks", *request["words"]]
         if script:

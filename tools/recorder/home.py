@@ -138,7 +138,7 @@ class RecorderHome:
         }
 
     def record_file_states(self) -> None:
-        """Remember the state of all files, after giving each an old modification time."""
+        """Record the state of all files. Before that, give each file an old modification time."""
         self._known = {}
         for path in self._list_files():
             self._set_time(path, INITIAL_FILE_TIME)

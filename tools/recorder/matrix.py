@@ -109,9 +109,9 @@ def compaction_step(setting: str, trigger: str, **fields: Any) -> Step:
     return Step(MODULE, (), {**event, **fields}, environ={"RESUME_HOOKS_COMPACTION": setting})
 
 
-def start_step(source: str, *asked_for: str, **fields: Any) -> Step:
+def start_step(source: str, *arguments: str, **fields: Any) -> Step:
     """Return the step of a session's start."""
-    return Step(SESSION, asked_for, {"hook_event_name": "SessionStart", "source": source, **fields})
+    return Step(SESSION, arguments, {"hook_event_name": "SessionStart", "source": source, **fields})
 
 
 NEXT_STEP = "fix the tests"

@@ -19,8 +19,8 @@ NO_ENTRY_POINT_EXIT_CODE = -1
 """The exit code that is recorded if the checkout does not have the entry point."""
 
 MAX_IDS_PER_STEP = 0x1000
-"""The maximum number of new ids in a step. With more ids, they overlap with those of the next step.
-"""
+"""The maximum number of new ids in a step. If a step has more ids, the next step repeats some of
+them."""
 
 LAUNCHER_ARGUMENTS = {
     matrix.PROMPT: ("--hook", "prompt"),
@@ -133,7 +133,9 @@ class Runner:
             child = find_new_session(changed) or child
             self._write_row(f"{name}.{number} {step.name}", exit_code, changed)
 
-    def _ask_driver(self, step: Step, words: list[str], event_text: str, number: int) -> int:
+    def _ask_driver(
+        self, step: Step, arguments: list[str], event_text: str, step_number: int
+    ) -> int:
         streams = self._home.streams
         (streams / "stdin").write_text(event_text, encoding="utf-8")
         script = self._scripts[step.entry_point]
@@ -141,10 +143,10 @@ class Runner:
             return NO_ENTRY_POINT_EXIT_CODE
         request = {
             "script": f"{self._home.root}/tree/{script}" if script else "",
-            "words": words,
+            "words": arguments,
             "environ": {**self._home.environ(), **step.environ},
             "cwd": str(self._home.work),
-            "first_id": number * MAX_IDS_PER_STEP,
+            "first_id": step_number * MAX_IDS_PER_STEP,
             **{name: str(streams / name) for name in ("stdin", "stdout", "stderr")},
         }
         stdin, stdout = self._driver.stdin, self._driver.stdout

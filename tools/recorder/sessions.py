@@ -39,7 +39,7 @@ class Session(NamedTuple):
     companion_files: dict[str, Path]
 
 
-def claude_sessions(corpus: Path) -> list[Session]:
+def read_claude_sessions(corpus: Path) -> list[Session]:
     """Return the conversations of the corpus with their sub-agents, sorted by name."""
     sessions: list[Session] = []
     for path in sorted(corpus.rglob("*.jsonl")):
@@ -48,11 +48,11 @@ def claude_sessions(corpus: Path) -> list[Session]:
             UUID_PATTERN.fullmatch(part) for part in folders
         )
         if path.stat().st_size and not is_companion:
-            sessions.append(_claude_session(path, corpus, len(sessions)))
+            sessions.append(_read_claude_session(path, corpus, len(sessions)))
     return sessions
 
 
-def _claude_session(path: Path, corpus: Path, number: int) -> Session:
+def _read_claude_session(path: Path, corpus: Path, number: int) -> Session:
     is_named_by_id = UUID_PATTERN.fullmatch(path.stem) is not None
     session_id = path.stem if is_named_by_id else f"c0c0{number:04x}-0000-4000-8000-{number:012x}"
     folder = ".claude/projects/{key}"
@@ -71,7 +71,7 @@ def _claude_session(path: Path, corpus: Path, number: int) -> Session:
     )
 
 
-def codex_sessions(corpus: Path) -> list[Session]:
+def read_codex_sessions(corpus: Path) -> list[Session]:
     """Return the rollouts of the corpus, sorted by name.
 
     A rollout that a real client wrote comes with all other files of that client's home.
@@ -128,10 +128,10 @@ def make_damaged_copies(sessions: list[Session], count: int) -> list[Session]:
     return made
 
 
-Damage = Callable[[list[bytes], random.Random], bytes]
+DamageFunction = Callable[[list[bytes], random.Random], bytes]
 
 
-def _choose_line(lines: list[bytes], random_source: random.Random) -> int:
+def _choose_line_index(lines: list[bytes], random_source: random.Random) -> int:
     return random_source.randrange(max(1, len(lines) - 1))
 
 
@@ -141,52 +141,52 @@ def _truncate_file(lines: list[bytes], random_source: random.Random) -> bytes:
 
 
 def _cut_line_in_half(lines: list[bytes], random_source: random.Random) -> bytes:
-    at = _choose_line(lines, random_source)
+    at = _choose_line_index(lines, random_source)
     lines[at] = lines[at][: len(lines[at]) // 2]
     return b"\n".join(lines)
 
 
 def _remove_line(lines: list[bytes], random_source: random.Random) -> bytes:
-    del lines[_choose_line(lines, random_source)]
+    del lines[_choose_line_index(lines, random_source)]
     return b"\n".join(lines)
 
 
 def _double_line(lines: list[bytes], random_source: random.Random) -> bytes:
-    at = _choose_line(lines, random_source)
-    lines.insert(_choose_line(lines, random_source), lines[at])
+    at = _choose_line_index(lines, random_source)
+    lines.insert(_choose_line_index(lines, random_source), lines[at])
     return b"\n".join(lines)
 
 
 def _insert_invalid_json(lines: list[bytes], random_source: random.Random) -> bytes:
-    lines.insert(_choose_line(lines, random_source), b'{"type": "user", "uuid": nope]')
+    lines.insert(_choose_line_index(lines, random_source), b'{"type": "user", "uuid": nope]')
     return b"\n".join(lines)
 
 
 def _insert_invalid_utf8(lines: list[bytes], random_source: random.Random) -> bytes:
-    at = _choose_line(lines, random_source)
+    at = _choose_line_index(lines, random_source)
     lines[at] = lines[at].replace(b"e", b"\xff\xfe", 3)
     return b"\n".join(lines)
 
 
 def _insert_nul_bytes(lines: list[bytes], random_source: random.Random) -> bytes:
-    lines.insert(_choose_line(lines, random_source), b"\0" * 4_096)
+    lines.insert(_choose_line_index(lines, random_source), b"\0" * 4_096)
     return b"\n".join(lines)
 
 
 def _set_unknown_type(lines: list[bytes], random_source: random.Random) -> bytes:
-    at = _choose_line(lines, random_source)
+    at = _choose_line_index(lines, random_source)
     lines[at] = re.sub(rb'"type": ?"[a-z_-]+"', b'"type":"never-heard-of"', lines[at])
     return b"\n".join(lines)
 
 
 def _insert_huge_line(lines: list[bytes], random_source: random.Random) -> bytes:
     record = {"type": "system", "uuid": "huge", "content": "x" * 2_000_000}
-    lines.insert(_choose_line(lines, random_source), json.dumps(record).encode())
+    lines.insert(_choose_line_index(lines, random_source), json.dumps(record).encode())
     return b"\n".join(lines)
 
 
 def _shuffle_lines(lines: list[bytes], random_source: random.Random) -> bytes:
-    at = _choose_line(lines, random_source)
+    at = _choose_line_index(lines, random_source)
     some = lines[at : at + 12]
     random_source.shuffle(some)
     lines[at : at + 12] = some
@@ -194,14 +194,14 @@ def _shuffle_lines(lines: list[bytes], random_source: random.Random) -> bytes:
 
 
 def _set_missing_parent(lines: list[bytes], random_source: random.Random) -> bytes:
-    at = _choose_line(lines, random_source)
+    at = _choose_line_index(lines, random_source)
     lost = b'"parentUuid":"00000000-dead-4000-8000-000000000000"'
     lines[at] = re.sub(rb'"parentUuid": ?(?:null|"[^"]*")', lost, lines[at])
     return b"\n".join(lines)
 
 
 def _set_own_uuid_as_parent(lines: list[bytes], random_source: random.Random) -> bytes:
-    for at in range(_choose_line(lines, random_source), len(lines)):
+    for at in range(_choose_line_index(lines, random_source), len(lines)):
         own = re.search(rb'"uuid": ?"([^"]+)"', lines[at])
         if own and b'"parentUuid"' in lines[at]:
             loop = b'"parentUuid":"' + own[1] + b'"'
@@ -211,7 +211,7 @@ def _set_own_uuid_as_parent(lines: list[bytes], random_source: random.Random) ->
 
 
 def _set_values_of_wrong_types(lines: list[bytes], random_source: random.Random) -> bytes:
-    at = _choose_line(lines, random_source)
+    at = _choose_line_index(lines, random_source)
     changed = re.sub(rb'"content": ?"', b'"content":7,"was":"', lines[at], count=1)
     lines[at] = re.sub(rb'"timestamp": ?"[^"]*"', b'"timestamp":[]', changed)
     return b"\n".join(lines)
@@ -241,7 +241,7 @@ def _replace_by_blank_lines(_: list[bytes], __: random.Random) -> bytes:
 
 def _insert_deeply_nested_line(lines: list[bytes], random_source: random.Random) -> bytes:
     lines.insert(
-        _choose_line(lines, random_source),
+        _choose_line_index(lines, random_source),
         b'{"type":"user","uuid":"deep","message":' + b"[" * 3_000 + b"]" * 3_000 + b"}",
     )
     return b"\n".join(lines)
@@ -249,11 +249,11 @@ def _insert_deeply_nested_line(lines: list[bytes], random_source: random.Random)
 
 def _insert_non_object_lines(lines: list[bytes], random_source: random.Random) -> bytes:
     for value in (b"null", b"[]", b'"text"', b"17"):
-        lines.insert(_choose_line(lines, random_source), value)
+        lines.insert(_choose_line_index(lines, random_source), value)
     return b"\n".join(lines)
 
 
-DAMAGE_FUNCTIONS: dict[str, Damage] = {
+DAMAGE_FUNCTIONS: dict[str, DamageFunction] = {
     "truncated": _truncate_file,
     "cut-line": _cut_line_in_half,
     "missing-line": _remove_line,
@@ -278,6 +278,6 @@ DAMAGE_FUNCTIONS: dict[str, Damage] = {
 generator and returns the bytes of the damaged file."""
 
 
-def select_by_name(sessions: Iterable[Session], part: str) -> list[Session]:
-    """Return the sessions whose agent and name contain ``part``, or all sessions for ``""``."""
-    return [session for session in sessions if part in f"{session.agent}/{session.name}"]
+def select_sessions_by_name(sessions: Iterable[Session], name_part: str) -> list[Session]:
+    """Return the sessions whose agent and name contain ``name_part``, or all sessions for ``""``."""
+    return [session for session in sessions if name_part in f"{session.agent}/{session.name}"]
