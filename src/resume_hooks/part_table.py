@@ -183,14 +183,14 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         (
             "smart_trim",
             ("--plan",),
-            "With --smart: write a plan from --json without asking a model.",
+            "With --smart: carry out a plan that --json printed, without asking a model.",
             "verbs:refuse_without_smart",
             False,
         ),
         (
             "smart_trim",
             ("--yes",),
-            "With --smart: write without asking.",
+            "With --smart: write the child without asking you.",
             "verbs:refuse_without_smart",
             True,
         ),

@@ -118,7 +118,7 @@ receipt_field = FieldDeclarer[Receipt]()
 
 
 class ReceiptSchema(StrictModel):
-    """The child that a verb wrote. If ``written`` is false, the child that it would write."""
+    """The child that a verb wrote or, if ``written`` is false, would write."""
 
     session_id: str = receipt_field(lambda receipt: receipt.session_id)
     file: str = receipt_field(lambda receipt: receipt.file)

@@ -133,7 +133,7 @@ class PageEvent(PassageRow):
 class EventPage(StrictModel):
     """A page of a transcript."""
 
-    events: list[PageEvent] = Field(description="oldest to newest")
+    events: list[PageEvent] = Field(description="the records on the page, oldest first")
     firstId: str | None = Field(  # noqa: N815 - the contract's
         description="the id of the page's oldest record; null if the page is empty"
     )

@@ -52,7 +52,9 @@ class ArchivedSessionRow(StrictModel):
     kept_in: str = archived_session_field(
         lambda kept: kept.folder, "the session's folder in the vault"
     )
-    form: str = archived_session_field(lambda _: "packed", "packed")
+    form: str = archived_session_field(
+        lambda _: "packed", "the form of the copy, which is always packed"
+    )
     files: int = archived_session_field(lambda kept: len(kept.parts))
     size: int = archived_session_field(
         lambda kept: kept.size, "total size in bytes of the session's unpacked files"
@@ -82,7 +84,8 @@ class SessionContext(StrictModel):
     """The number of tokens in a session's context, and the size of the context window."""
 
     tokens: int | None = listed_field(
-        lambda row: row.context_tokens, "null if the last answer was not counted"
+        lambda row: row.context_tokens,
+        "the number of tokens; null if the API did not count the last answer",
     )
     window: int = listed_field(lambda row: row.context.window)
     window_known: bool = listed_field(
@@ -274,5 +277,5 @@ class RenameSchema(StrictModel):
     old: str = Field(description="the former title or tag; empty for no tag")
     new: str = Field(description="the new title or tag; empty for no tag")
     written: bool = Field(
-        description="false: the session has that name already, or --dry-run was given"
+        description="false: the session has this title or tag already, or --dry-run was given"
     )

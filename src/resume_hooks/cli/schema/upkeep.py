@@ -123,7 +123,7 @@ class Versions(StrictModel):
     plugin: list[str] = Field(
         description="the version of each copy of the plugin that the client has"
     )
-    client: str = Field(description="empty if claude is not on PATH")
+    client: str = Field(description="the version of the client; empty if claude is not on PATH")
     python: str
     implementation: str
     system: str

@@ -36,7 +36,7 @@ class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_s
     next_step: str = option("-n", default="", help="The first task of the new session.")
     new_task: str | None = option(
         metavar="TASK",
-        help="A first task unrelated to SESSION, whose goal, todos, plan and task list are left out.",
+        help="A first task unrelated to SESSION. The goal, todos, plan and task list of SESSION are left out.",
     )
     size: str | None = option(
         metavar="SIZE",
@@ -168,9 +168,9 @@ class ForkOptions(ChildOptions, function="resume_hooks.cli.fork:fork_session"):
     abandoned branch, the copy has the conversation as it was at that record. File backups and
     large outputs are linked, so that rewind-files works in the copy.
 
-    With --here or --home the copy belongs to that folder, for example because SESSION's own folder
-    was moved or deleted. With --to the copy is a session of the other agent: it has turns and tool
-    calls as text, and no thinking.
+    With --here the copy belongs to the current folder, with --home to FOLDER, for example because
+    SESSION's own folder was moved or deleted. With --to the copy is a session of the other agent:
+    it has turns and tool calls as text, and no thinking.
 
     \b
     Examples:

@@ -53,7 +53,8 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     for the next page.
 
     --page prints the last records of the file, or the last records before the one in --before. The
-    records before a given one stay the same while the session grows. This takes no longer if the file is large.
+    records before a given one stay the same while the session grows. Printing a page takes no
+    longer if the file is large.
 
     \b
     Examples:

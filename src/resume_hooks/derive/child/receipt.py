@@ -16,7 +16,7 @@ FRESH_CHILD_KINDS = frozenset({"handoff", "rollover"})
 
 
 class Receipt(NamedTuple):
-    """The child that a verb wrote. If ``written`` is false, the child that the verb would have written.
+    """The child that a verb wrote or, if ``written`` is false, would have written.
 
     ``tokens_before`` and ``tokens_after`` are the sizes of the live chains of parent and child.
     After a trim in place, the receipt names the trimmed session itself, and ``backup`` is the path

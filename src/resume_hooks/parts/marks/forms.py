@@ -18,7 +18,7 @@ class MarkRow(StrictModel):
     uuid: str = mark_field(lambda mark: mark.uuid, "the last record before the mark")
     reference: str = mark_field(
         lambda mark: f"{mark.session_id}:{mark.record}",
-        "a reference to this record: <session id>:<0-based line>",
+        "a reference to the last record before the mark: <session id>:<0-based line>",
     )
     goal: str = mark_field(lambda mark: mark.goal)
     started_at: str = mark_field(lambda mark: mark.started_at)

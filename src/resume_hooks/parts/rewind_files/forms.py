@@ -56,7 +56,7 @@ class FileRow(StrictModel):
     )
     added: int | None = declare_change_field(
         lambda change: change.difference.added_line_count,
-        "number of added lines; null for a file that is not text",
+        "the number of added lines; null if the file is not text",
     )
     removed: int | None = declare_change_field(lambda change: change.difference.removed_line_count)
     mode: str | None = declare_change_field(
@@ -67,7 +67,7 @@ class FileRow(StrictModel):
         lambda change: (
             os.path.join(change.source.root_folder, *change.source.parts) if change.source else None
         ),
-        "the backup to restore",
+        "the backup from which the file is restored",
     )
 
 

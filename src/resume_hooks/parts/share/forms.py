@@ -53,14 +53,14 @@ class ImportFacts(StrictModel):
     sha256: str = declare_import_field(lambda plan: plan.source.sha256)
     lines: int = declare_import_field(lambda plan: plan.line_count)
     damaged: int = declare_import_field(
-        lambda plan: plan.damaged_line_count, "lines without a record"
+        lambda plan: plan.damaged_line_count, "the number of lines without a record"
     )
     records: int = declare_import_field(
-        lambda plan: plan.record_count, "imported records of the conversation"
+        lambda plan: plan.record_count, "the number of imported records of the conversation"
     )
     hidden: int = declare_import_field(
         lambda plan: plan.hidden_record_count,
-        "the imported records that the model reads and the screen does not show",
+        "the number of imported records that the model reads and the screen does not show",
     )
     existing: str | None = Field(
         description="the session from an earlier import of the same bytes; if set, no new session is created"

@@ -41,12 +41,15 @@ PART = Part(
         Option(
             "trim",
             ("--plan",),
-            "With --smart: write a plan from --json without asking a model.",
+            "With --smart: carry out a plan that --json printed, without asking a model.",
             "verbs:refuse_without_smart",
             is_flag=False,
         ),
         Option(
-            "trim", ("--yes",), "With --smart: write without asking.", "verbs:refuse_without_smart"
+            "trim",
+            ("--yes",),
+            "With --smart: write the child without asking you.",
+            "verbs:refuse_without_smart",
         ),
     ),
     answers=(

@@ -167,5 +167,7 @@ class StatsSchema(StrictModel):
         description="durations that the client recorded, rounded to two significant digits from 100 ms on"
     )
     state: list[FolderSize]
-    threshold: list[Price] = Field(description="with --threshold; else empty")
+    threshold: list[Price] = Field(
+        description="with --threshold: the costs at each threshold; else empty"
+    )
     assumed: str = Field(description="the assumptions of these prices")

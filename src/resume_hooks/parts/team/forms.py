@@ -129,7 +129,7 @@ class TeamSchema(StrictModel):
         description="sessions whose copies were removed because you may no longer read them"
     )
     behind: int = Field(
-        description="with status: sessions of pushed projects that are not sent completely"
+        description="with status: sessions of pushed projects that have not been sent completely"
     )
     failing: str = Field(
         description="with status: since when pushes have been failing, and why; empty if they work"
