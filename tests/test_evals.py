@@ -53,7 +53,7 @@ def prompt_of(case: Path) -> str:
 
 
 def test_there_are_twenty_different_cases_of_each_kind() -> None:
-    """There are twenty cases of each kind. Their prompts differ, but all look for calls with one pattern."""
+    """There are twenty cases of each kind. All have different prompts and the same pattern for calls."""
     kinds = {"fires": "contains", "passes": "not_contains"}
     texts = {
         kind: [case.read_text(encoding="utf-8") for case in list_case_files(kind)] for kind in kinds

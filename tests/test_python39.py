@@ -77,7 +77,10 @@ def test_each_module_loads_in_python_3_9(module: str) -> None:
 
 
 def test_modules_imported_before_the_installation_are_tested() -> None:
-    """Every module that a listed module imports is in the list, or is one of the exceptions."""
+    """Every module that a module in ``PRE_INSTALL_MODULE_NAMES`` imports is also in this list.
+
+    The test contains a few exceptions.
+    """
     missing = set()
     for path in PRE_INSTALL_FILE_PATHS:
         if path.stem == "questions":  # This module imports types, but only for mypy.

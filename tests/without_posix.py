@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-POSIX_MODULES = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
+POSIX_MODULE_NAMES = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
 POSIX_NAMES_IN_OS = (
     "chown", "copy_file_range", "fchdir", "fchmod", "fchown", "fork", "forkpty", "getegid", "geteuid", "getgid",
     "getgroups", "getpgid", "getpgrp", "getsid", "getuid", "killpg", "lchown", "mkfifo", "mknod", "nice",
@@ -45,7 +45,7 @@ def hide_posix() -> None:
     """
     windows: Any = _windows_lock_module()
     sys.modules["msvcrt"] = windows
-    for name in POSIX_MODULES:
+    for name in POSIX_MODULE_NAMES:
         sys.modules[name] = None  # type: ignore[assignment]
     for owner, names in ((os, POSIX_NAMES_IN_OS), (signal, POSIX_NAMES_IN_SIGNAL)):
         for name in names:

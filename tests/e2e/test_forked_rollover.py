@@ -75,8 +75,8 @@ def model_that_replies(*replies: Reply) -> Callable[[Request], Reply | None]:
 def added_prompt(earlier: Request, extended: Request) -> Any:
     """Return the prompt that the request ``extended`` adds to the request ``earlier``.
 
-    Check that ``extended`` repeats ``earlier``, that the answer to ``earlier`` follows and has a cache mark,
-    and that the prompt follows the answer.
+    Check that ``extended`` repeats ``earlier``, that the answer to ``earlier`` follows and has a
+    cache mark, and that the prompt follows the answer.
     """
     assert {name for name in extended if extended[name] != earlier.get(name)} == {"messages"}
     sent, kept = extended["messages"], earlier["messages"]

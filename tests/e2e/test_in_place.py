@@ -129,8 +129,8 @@ def assert_every_client_resends_the_contents(
 ) -> None:
     """Check that each client that resumes the session sends the same contents as ``live_request``.
 
-    ``live_request`` is the request of the client that trimmed the session. Also check that the uuid of each
-    appended record occurs only once.
+    ``live_request`` is the request of the client that trimmed the session. Also check that the uuid
+    of each appended record occurs only once.
     """
     raw = session.read_bytes()
     assert raw.startswith(content_before_trim)

@@ -90,7 +90,7 @@ class Draws:
         return int.from_bytes(piece, "big") % count
 
     def flip_coin(self, one_in: int = 2) -> bool:
-        """Return True once in ``one_in`` times on average, and False after the end of the bytes."""
+        """Return True in one of ``one_in`` calls on average, and always False after the end of the bytes."""
         return self.number_below(one_in) == one_in - 1
 
     def pick(self, things: Sequence[Value]) -> Value:

@@ -10,7 +10,7 @@ from tests.builders import CWD, SESSION, Record, session_id
 from tests.fuzz.draws import Draws
 
 REUSED_IDS = (*(f"{n:08x}-aaaa-4aaa-8aaa-aaaaaaaaaaaa" for n in range(9)), "x", "")
-"""So few ids that cycles, late parents and duplicate ids occur."""
+"""Ids for all records. There are so few that cycles, late parents and duplicate ids occur."""
 
 SESSION_IDS = (SESSION, *(session_id(n) for n in range(1, 5)))
 RECORD_TYPES = (

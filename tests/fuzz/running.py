@@ -22,8 +22,8 @@ MAX_CASE_BYTES = 2_000
 class TargetResult(NamedTuple):
     """The result of a target.
 
-    ``failures`` contains the first failing case of each error: its bytes, with the place in the
-    code as the key.
+    The keys of ``failures`` are errors with their places in the code, and the values are the bytes
+    of the first case that caused each error.
     """
 
     target_name: str

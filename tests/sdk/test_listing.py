@@ -128,7 +128,7 @@ def test_both_lists_have_the_same_titles(listings: Listings) -> None:
 
 
 def test_the_sdk_returns_a_session_by_its_id(listings: Listings) -> None:
-    """The SDK's function for one id returns the information that the SDK's list contains for this session."""
+    """For each id, the SDK's ``get_session_info`` returns the row of the SDK's list."""
     assert {own: get_session_info(own) for own in listings.sdk_sessions} == listings.sdk_sessions
 
 

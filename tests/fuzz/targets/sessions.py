@@ -73,7 +73,7 @@ def _assert_equal_sizes(tail_size: ContextSize, chain_size: ContextSize) -> None
 
 
 def make_branch_check(home: ConfigHome) -> TryCase:
-    """Return a check that the chain of a long file with many branches and cycles has no record twice.
+    """Return a check that the chain of a long file with branches and cycles contains no record twice.
 
     ``scan_live_part`` finds the same chain as ``scan_transcript``.
     """

@@ -27,7 +27,7 @@ from tests.fuzz.draws import Draws
 from tests.fuzz.material import draw_line
 from tests.fuzz.targets.target import Target, TryCase, assert_expected_error
 
-BYTES_AROUND_LINE_ENDS = (
+TROUBLESOME_LINE_BYTES = (
     b"\n",
     b"\r\n",
     b"\r",
@@ -53,7 +53,7 @@ def make_line_check(_: ConfigHome) -> TryCase:
 
     def try_case(draws: Draws) -> None:
         whole = b"".join(
-            draws.pick(BYTES_AROUND_LINE_ENDS) if draws.flip_coin() else draws.take_bytes(30)
+            draws.pick(TROUBLESOME_LINE_BYTES) if draws.flip_coin() else draws.take_bytes(30)
             for _ in range(draws.number_below(24))
         )
         found = list(read_lines(io.BytesIO(whole)))
