@@ -23,7 +23,7 @@ SESSION_ID_PATTERN = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 CWD = "/home/user/proj"
-VERSION = "2.1.329"
+CLIENT_VERSION = "2.1.329"
 
 
 class ConfigHome(NamedTuple):
@@ -82,7 +82,7 @@ def chain_record(
         "entrypoint": "cli",
         "cwd": CWD,
         "sessionId": session_id,
-        "version": VERSION,
+        "version": CLIENT_VERSION,
         "gitBranch": "main",
         "type": kind,
         "uuid": uuid,

@@ -1,4 +1,4 @@
-"""Stop a function that writes: kill it before a change, fill the disk, or remove its permissions."""
+"""Stop a function that writes: kill its process before a change, fill the disk, or remove its rights."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def require_for_test(requirement: str, is_present: object, advice: str) -> None:
 
 
 def one_in(step: int, values: Iterable[Any]) -> list[Any]:
-    """Return the values as test parameters. All but every ``step``-th are tested only with RUN_ALL=1."""
+    """Return the values as test parameters. Without RUN_ALL=1, only every ``step``-th value is tested."""
     return [
         value if not at % step else pytest.param(value, marks=pytest.mark.wide)
         for at, value in enumerate(values)
@@ -45,7 +45,7 @@ def one_in(step: int, values: Iterable[Any]) -> list[Any]:
 def installed_pythons() -> list[Path]:
     """Return the sorted paths of all Pythons that pyenv has installed for this user.
 
-    HOME is not used, because it is a missing folder in the tests.
+    HOME is not used, because in the tests it is a folder that does not exist.
     """
     home = pwd.getpwuid(os.getuid()).pw_dir
     return sorted(Path(home, ".pyenv", "versions").glob("3.*/bin/python3"))

@@ -39,7 +39,7 @@ from tests.search.index.probe import uuid_of_text
 
 @pytest.fixture
 def sessions_in_lineage(config_home: ConfigHome) -> list[Path]:
-    """Write three sessions: an original, a trim of it that has an export, and a continuation of the trim."""
+    """Write three sessions: an original, a trim of it that was exported, and a continuation of the trim."""
     folder = config_home.project()
     paths = [folder / f"{session_id(n)}.jsonl" for n in (1, 2, 3)]
     trim = {

@@ -36,7 +36,7 @@ PAGE_GLOBS = (
     "agents/*.md",
     "commands/*.md",
 )
-PAGES = [page for glob in PAGE_GLOBS for page in REPO.glob(glob)]
+PAGE_PATHS = [page for glob in PAGE_GLOBS for page in REPO.glob(glob)]
 FIRST_COMMAND_WORDS = {*VERBS, *VERB_ALIASES, *FORMER_VERBS} - {"tag"}
 """First words of commands that the pages show without ``resume-hooks`` before them.
 
@@ -257,7 +257,7 @@ def test_every_message_in_troubleshooting_is_in_the_source() -> None:
 def test_every_command_in_the_pages_is_valid() -> None:
     """Every command in the pages is valid, and the settings that it names exist."""
     failed = []
-    for page in PAGES:
+    for page in PAGE_PATHS:
         for shown in code_pieces_of_page(page):
             line = re.sub(
                 r"<[a-z ]+>|\[[a-z ]+\]|FILE", "5e12a303", re.split(r" +(?:#|>>?|\|) ", shown)[0]
@@ -311,7 +311,7 @@ def test_every_trigger_in_the_pages_exists() -> None:
     bare = {row.command for row in rows if row.command}
     long = {*triggers_table.TRIGGER_ROWS, *(name for row in rows for name in row.aliases)}
     failed = []
-    for page in PAGES:
+    for page in PAGE_PATHS:
         for shown in re.findall(
             r"`([/>](?:resume-hooks:)?[a-z][a-z-]*)(?:`| )", page.read_text("utf-8")
         ):

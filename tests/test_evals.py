@@ -36,7 +36,7 @@ OTHER_SKILL_CALL = {
 }
 # The client needs 80 s for all 40 cases. Unless RUN_ALL=1, only the two cases of each kind with the
 # tag "smoke" run.
-SELECTION_OPTIONS = [] if os.environ.get("RUN_ALL") == "1" else ["--tag", "smoke"]
+CASE_SELECTION_OPTIONS = [] if os.environ.get("RUN_ALL") == "1" else ["--tag", "smoke"]
 
 
 def list_case_files(kind: str) -> list[Path]:
@@ -158,14 +158,14 @@ def test_all_cases_load(eval_suite: EvalSuite) -> None:
     ],
     ids=["skill", "agent", "other"],
 )
-def test_cases_pass_or_fail_by_the_called_skill_or_agent(
+def test_the_called_skill_or_agent_decides_which_cases_pass(
     eval_suite: EvalSuite, reply: Reply, fires_score: float, passes_score: float
 ) -> None:
     """A model that always calls the plugin's skill or agent passes the first 20 cases and no others.
 
     A model that calls a different skill fails the first 20 cases and passes the others.
     """
-    _, scores = eval_suite.run_eval(reply, *SELECTION_OPTIONS)
-    assert len(scores) == (4 if SELECTION_OPTIONS else 40)
+    _, scores = eval_suite.run_eval(reply, *CASE_SELECTION_OPTIONS)
+    assert len(scores) == (4 if CASE_SELECTION_OPTIONS else 40)
     for name, score in scores.items():
         assert score == (fires_score if name.startswith("fires-") else passes_score), name

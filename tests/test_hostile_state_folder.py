@@ -124,9 +124,9 @@ STATE_WRITER_FUNCTIONS: dict[str, Callable[[ConfigHome], None]] = {
 
 
 @pytest.mark.parametrize("writer_name", STATE_WRITER_FUNCTIONS)
-@pytest.mark.parametrize("name", ["", "pending", "trash", "backups", "log"])
+@pytest.mark.parametrize("subfolder", ["", "pending", "trash", "backups", "log"])
 def test_a_linked_state_folder_is_not_followed(
-    config_home: ConfigHome, name: str, writer_name: str
+    config_home: ConfigHome, subfolder: str, writer_name: str
 ) -> None:
     """If the state folder or a folder inside it is a link, no file is written to the link's target.
 
@@ -136,8 +136,8 @@ def test_a_linked_state_folder_is_not_followed(
     there = outside_folder(config_home)
     before = folder_snapshot(there)
     state = config_home.config / "resume-hooks"
-    if name:
-        (state_folder(config_home) / name).symlink_to(there)
+    if subfolder:
+        (state_folder(config_home) / subfolder).symlink_to(there)
     else:
         state.symlink_to(there)
     try:

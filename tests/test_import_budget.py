@@ -215,8 +215,8 @@ def test_quick_verbs_do_not_load_pydantic_or_rich(config_home: ConfigHome, verb:
 def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHome) -> None:
     """If all sessions are short, ``sessions`` does not import the index.
 
-    The index is needed only if a session is longer than the beginning and end that ``sessions``
-    reads.
+    ``sessions`` reads the beginning and the end of each file, and needs the index only for longer
+    files.
     """
     write_session(config_home.project(), SESSION, conversation(2))
     found = add_parent_packages(
@@ -235,9 +235,10 @@ def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHom
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
 def test_a_repeated_search_imports_few_libraries(config_home: ConfigHome, form: list[str]) -> None:
-    """A search imports no click, pydantic or multiprocessing.
+    """A search imports none of the libraries click, pydantic and multiprocessing.
 
-    If the search is repeated and the index has not changed, the search imports no orjson either.
+    If the search is repeated and the index has not changed, the search does not import orjson
+    either.
     """
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):
@@ -273,7 +274,7 @@ def test_other_verbs_do_not_load_the_index(config_home: ConfigHome, words: list[
         ).isdisjoint(INDEX_MODULES)
 
 
-def test_the_card_of_a_long_session_imports_no_plans(config_home: ConfigHome) -> None:
+def test_the_card_of_a_long_session_imports_no_planning_code(config_home: ConfigHome) -> None:
     """For a long session, ``>resume`` imports no code for a handoff or a trim.
 
     It estimates the numbers from file sizes.

@@ -208,20 +208,32 @@ def test_deep_nesting_does_not_crash() -> None:
     assert list(records.iterate_strings(value)) == ["x"]
 
 
-@pytest.mark.parametrize("odd", [{}, [], {"a": 1}, [1], None, 5, True, 1.5])
-def test_a_type_that_is_not_a_string_is_unknown(config_home: ConfigHome, odd: object) -> None:
+@pytest.mark.parametrize("invalid_type", [{}, [], {"a": 1}, [1], None, 5, True, 1.5])
+def test_a_type_that_is_not_a_string_is_unknown(
+    config_home: ConfigHome, invalid_type: object
+) -> None:
     """If the type of a record or block is not a string, the other records are still read."""
     rows: list[Any] = [
-        {"type": odd, "uuid": "x", "sessionId": SESSION},
+        {"type": invalid_type, "uuid": "x", "sessionId": SESSION},
         user(
-            [{"type": odd, "text": "a", "tool_use_id": "c"}, {"type": "text", "text": "hello"}],
+            [
+                {"type": invalid_type, "text": "a", "tool_use_id": "c"},
+                {"type": "text", "text": "hello"},
+            ],
             uuid="u",
         ),
-        tool_result("c", [{"type": odd}], uuid="r", parent="u"),
+        tool_result("c", [{"type": invalid_type}], uuid="r", parent="u"),
         assistant(
-            [{"type": odd}, {"type": "text", "text": "done"}], uuid="a", parent="r", tokens=5_000
+            [{"type": invalid_type}, {"type": "text", "text": "done"}],
+            uuid="a",
+            parent="r",
+            tokens=5_000,
         ),
-        {**user("again", uuid="a", parent="u"), "sentAsUuid": odd, "is_error": odd},
+        {
+            **user("again", uuid="a", parent="u"),
+            "sentAsUuid": invalid_type,
+            "is_error": invalid_type,
+        },
     ]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     make_outline(session)

@@ -21,7 +21,7 @@ PARTICIPLES = frozenset([
 ])  # fmt: skip
 """Participles that are not allowed as the whole name of a function, constant or module.
 
-They do not say what was changed.
+Such a name does not say what was changed.
 """
 
 BARE_NOUNS = frozenset(["answer", "card", "check", "gap", "text"])

@@ -48,7 +48,7 @@ def remove_annotations(tree: ast.AST) -> ast.AST:
     return tree
 
 
-def dotted_names(source: str) -> Iterator[str]:
+def find_dotted_names(source: str) -> Iterator[str]:
     """Yield every dotted name in a source, with imported names resolved. Annotations are left out."""
     tree = remove_annotations(ast.parse(source))
     meant = {}
@@ -73,7 +73,7 @@ def test_python_starts_programs_in_one_place(path: Path) -> None:
         return
     found = {
         name
-        for name in dotted_names(path.read_text(encoding="utf-8"))
+        for name in find_dotted_names(path.read_text(encoding="utf-8"))
         if FORBIDDEN_CALL_PATTERN.fullmatch(name)
     }
     assert found <= ALLOWED_CALLS_BY_FILE.get(str(path.relative_to(REPO)), set())
@@ -93,7 +93,7 @@ def test_python_starts_programs_in_one_place(path: Path) -> None:
 )
 def test_the_check_finds_forbidden_launches_in_python(source: str) -> None:
     """The check finds Python code that starts a program in a forbidden way."""
-    assert any(FORBIDDEN_CALL_PATTERN.fullmatch(name) for name in dotted_names(source))
+    assert any(FORBIDDEN_CALL_PATTERN.fullmatch(name) for name in find_dotted_names(source))
 
 
 SOURCED_SCRIPT_NAMES = {"claim", "near-end", "new-folder", "programs", "where"}

@@ -87,7 +87,7 @@ def example_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
         del sys.modules[name]
 
 
-def test_each_folder_is_a_part() -> None:
+def test_each_folder_of_a_part_is_listed() -> None:
     """Every part's folder is listed in ``parts.PART_NAMES``. The folder of a listed part may be missing."""
     folders = {path.parent.name for path in Path(seam.PARTS_FOLDER).glob("*/__init__.py")}
     assert folders <= set(parts.PART_NAMES)

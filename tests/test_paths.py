@@ -124,7 +124,7 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "config", "named"),
+    ("name", "config_folder", "is_used"),
     [
         ("Mine_1", "/c", True),
         ("x" * 64, "/c", True),
@@ -138,13 +138,19 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
         ("Mine", "", False),
     ],
 )
-def test_a_variable_may_name_the_project_folder(name: str, config: str, *, named: bool) -> None:
+def test_a_variable_may_name_the_project_folder(
+    name: str, config_folder: str, *, is_used: bool
+) -> None:
     """CLAUDE_CODE_PROJECT_DIR_NAME is used if it is a plain name and CLAUDE_CONFIG_DIR is set.
 
     The folder that is named after the path is searched as well.
     """
-    environ = {paths.PROJECT_FOLDER_VARIABLE: name, "CLAUDE_CONFIG_DIR": config, "HOME": "/h"}
-    assert paths.project_folder_names("/w", Where(environ)) == [*([name] if named else []), "-w"]
+    environ = {
+        paths.PROJECT_FOLDER_VARIABLE: name,
+        "CLAUDE_CONFIG_DIR": config_folder,
+        "HOME": "/h",
+    }
+    assert paths.project_folder_names("/w", Where(environ)) == [*([name] if is_used else []), "-w"]
 
 
 def test_the_key_of_a_long_path_without_a_folder_has_the_engines_hash(

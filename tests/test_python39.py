@@ -60,7 +60,7 @@ PRE_INSTALL_FILE_PATHS = [
     "path", PRE_INSTALL_FILE_PATHS, ids=lambda path: str(path.relative_to(REPO))
 )
 def test_the_syntax_is_valid_in_python_3_9(path: Path) -> None:
-    """Code that runs before the engine is installed has no syntax that is missing in Python 3.9."""
+    """Code that runs before the engine is installed uses only the syntax of Python 3.9."""
     ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 

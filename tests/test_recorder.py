@@ -57,7 +57,7 @@ def test_damaged_copies_are_reproducible() -> None:
 
 
 def test_sessions_of_every_size_are_chosen() -> None:
-    """If a sample of sessions is chosen by size, it contains the smallest and the largest session."""
+    """A sample of sessions of all sizes contains the smallest and the largest session."""
     sessions = [session_with_number(number, b"x" * 1_000 * number) for number in range(1, 51)]
     sizes = [len(each.content) for each in choose_sessions_of_all_sizes(sessions, 5)]
     assert (sizes[0], len(sizes), sizes[-1]) == (1_000, 5, 50_000)

@@ -82,7 +82,7 @@ def test_each_package_of_a_lock_is_in_the_component_list(
 
 @pytest.mark.parametrize("kind", ["plugin", "edition"])
 def test_the_plugin_and_the_edition_are_small(release_folder: Path, kind: str) -> None:
-    """The plugin and the edition have few and small files.
+    """The plugin and the edition contain only a few files, and only small ones.
 
     A client copies all files, and the plugin directory rejects large ones.
     """

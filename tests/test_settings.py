@@ -106,7 +106,7 @@ def test_later_sources_have_precedence(config_home: ConfigHome) -> None:
 def test_an_invalid_setting_falls_back_to_its_default(
     config_home: ConfigHome, invalid_content: Any
 ) -> None:
-    """If a value is invalid or the settings file is damaged, a setting has its default."""
+    """If a value is invalid or the settings file is damaged, every setting has its default value."""
     write_settings(config_home, invalid_content)
     assert load_settings(config_home.where) == {
         name: Setting(key.default, "default") for name, key in settings.SETTING_DEFINITIONS.items()

@@ -10,7 +10,7 @@ from resume_hooks.shared_values import (
 from tests.needs import REPO
 
 
-def test_the_models_time_limit_agrees_in_words_and_minutes() -> None:
+def test_the_models_time_limit_is_the_same_in_words_and_minutes() -> None:
     """The time limit for a model is the same in words and in minutes."""
     assert {1: "a minute", 2: "two minutes", 3: "three minutes"}[
         MODEL_TIMEOUT_MINUTES

@@ -178,7 +178,7 @@ def test_every_trigger_answers_without_a_state_folder(
 def test_a_state_folder_may_be_on_another_file_system(
     config_home: ConfigHome, session_in_client: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The state folder may be on another file system; then the config home contains no state."""
+    """The state folder may be on another file system. The config home then contains no state."""
     own = config_home.config.stat().st_dev
     others = [
         place

@@ -28,7 +28,7 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.transcripts import metadata_records
 from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END, HeadTail
 from resume_hooks.transcripts.records import parse_record
-from tests.builders import CWD, SESSION, VERSION, ConfigHome, session_bytes
+from tests.builders import CLIENT_VERSION, CWD, SESSION, ConfigHome, session_bytes
 from tests.cli.conftest import Document
 from tests.reading.digest.talk import Talk, entry_texts, request_texts
 
@@ -196,7 +196,7 @@ def test_a_listing_shows_the_title_despite_a_large_opening(config_home: ConfigHo
     assert json.loads(rows[TITLE_LINE_NUMBER])["customTitle"] == receipt.title
     assert sum(len(row) + 1 for row in rows[: TITLE_LINE_NUMBER + 1]) < BYTES_PER_FILE_END
     ends = HeadTail(receipt.file)
-    assert (ends.custom_title, ends.cwd, ends.version) == (receipt.title, CWD, VERSION)
+    assert (ends.custom_title, ends.cwd, ends.version) == (receipt.title, CWD, CLIENT_VERSION)
     assert ends.was_continued is False
     assert extract_next_step(read_opening(receipt.file)) == "계속"
     continue_child(receipt.file, Talk(receipt.session_id, "c").prompt("weiter").says("ja"))

@@ -66,7 +66,8 @@ def summary_requests(tui: Tui) -> list[Request]:
 class ContextFillingModel:
     """A model whose first reply fills the context.
 
-    The first reply is a tool call, a refusal, or a final answer, depending on ``when``.
+    The first reply is a tool call, a refusal, or a final answer, depending on
+    ``compaction_moment``.
     """
 
     def __init__(self, tui: Tui, compaction_moment: str) -> None:

@@ -99,18 +99,18 @@ def check_no_question_appears(tui: Tui) -> None:
     tui.wait_for("Mock reply")
 
 
-@pytest.mark.parametrize("code", one_in(2, ERRORS_BY_DEFECT_CODE))
-def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str) -> None:
+@pytest.mark.parametrize("defect_code", one_in(2, ERRORS_BY_DEFECT_CODE))
+def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, defect_code: str) -> None:
     """If the user answers the question with one key, a repaired copy opens, without a request.
 
     The next request is valid for the API and contains the whole conversation. While the API is only
     overloaded, no question appears.
     """
     parent = open_refused_session(
-        modern_tui, plugin, CASES_BY_DEFECT_CODE[code].content, OVERLOADED_ERROR
+        modern_tui, plugin, CASES_BY_DEFECT_CODE[defect_code].content, OVERLOADED_ERROR
     )
     check_no_question_appears(modern_tui)
-    modern_tui.api.script = lambda _: Refusal(400, ERRORS_BY_DEFECT_CODE[code])
+    modern_tui.api.script = lambda _: Refusal(400, ERRORS_BY_DEFECT_CODE[defect_code])
     modern_tui.submit("hello again DELTA")
     modern_tui.wait_for(REPAIR_QUESTION)
     modern_tui.wait_until_idle(2)
@@ -135,7 +135,7 @@ def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str)
     assert error_of_invalid_request(request) == ""
     said = [message for message in request["messages"] if message["role"] != "system"]
     assert " ".join(filter(None, outline_request(said))).startswith(
-        CASES_BY_DEFECT_CODE[code].repaired_outline
+        CASES_BY_DEFECT_CODE[defect_code].repaired_outline
     )
     assert "hello ALPHA" in text_of_request(request)
     modern_tui.wait_until_idle()

@@ -100,7 +100,7 @@ def pack_sessions(sessions: list[Path], home: ClientHome) -> bytes:
 def import_bundle(
     bundle: bytes, other_machine: ClientHome, *, with_all_records: bool
 ) -> list[ImportedSession]:
-    """Import a bundle on the other machine."""
+    """Import a bundle on the other machine, and return the imported sessions."""
     path = other_machine.root / "x.bundle.json"
     path.write_bytes(bundle)
     folder = os.path.realpath(other_machine.cwd)

@@ -164,7 +164,7 @@ def test_esc_keeps_the_digest_child(
     assert all(is_headless_request(request) for request in tui.api.main_requests())
     (child,) = children_of_session(tui.home, parent)
     assert child == first
-    command = xserver.clipboard()
+    command = xserver.read_clipboard()
     assert command == f"/resume {child.stem}"
     tui.clear_restored_prompt()
     tui.api.script = ()

@@ -25,9 +25,9 @@ OPTIONS_FOR_200K_MODEL = ("--model", "claude-haiku-4-5")
 FULL_CONTEXT_NOTICE = "90 % of the context is used; a handoff fits best: /resume-hooks:handoff"
 
 
-def count_notices_after_prompts(tui: Tui, *numbers: int) -> int:
+def count_notices_after_prompts(tui: Tui, *prompt_numbers: int) -> int:
     """Send one prompt for each number, and return how many notices are on the screen afterwards."""
-    for number in numbers:
+    for number in prompt_numbers:
         tui.submit(f"prompt number {number}")
         tui.wait_for(rf"Mock reply {number}\.")
         tui.wait_until_idle()

@@ -28,7 +28,7 @@ TSCONFIG = {
 }
 
 
-def test_every_call_fits_the_declarations(tui: Tui, plugin: Path) -> None:
+def test_every_call_of_the_client_fits_its_declaration(tui: Tui, plugin: Path) -> None:
     """Every client function that the module calls exists and accepts the module's arguments."""
     compiler = clients_folder() / "typescript" / "node_modules" / "typescript" / "bin" / "tsc"
     require_for_test("TypeScript", compiler.is_file(), "sh tools/clients (it needs npm)")

@@ -56,7 +56,7 @@ def client_under_policy(
 
 
 @pytest.mark.parametrize(
-    "name",
+    "policy_name",
     [
         "retention",
         *(pytest.param(name, marks=pytest.mark.wide) for name in ("modules", "marketplaces")),
@@ -69,7 +69,7 @@ def test_a_policy_forbids_a_trim_in_place(
     plugin: Path,
     parent: Path,
     tmp_path_factory: Any,
-    name: str,
+    policy_name: str,
 ) -> None:
     """Under a policy, ``/trim here`` says why it is refused and suggests a trimmed copy.
 
@@ -77,11 +77,11 @@ def test_a_policy_forbids_a_trim_in_place(
     not compacted.
     """
     scratch = Path(tmp_path_factory.mktemp("policy"))
-    with Tui(client_under_policy(client, POLICIES_BY_NAME[name], scratch), home, api) as tui:
+    with Tui(client_under_policy(client, POLICIES_BY_NAME[policy_name], scratch), home, api) as tui:
         open_real_session(tui, plugin)
         before = parent.read_bytes()
         tui.submit("/trim here")
-        if name == "modules":
+        if policy_name == "modules":
             tui.wait_for("Unknown command")
         else:
             tui.wait_for(r"Nothing was trimmed here: under your organization's policy")

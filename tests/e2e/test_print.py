@@ -65,7 +65,7 @@ def test_triggers_are_blocked_in_both_forms(
     # In ``-p``, older clients print nothing if a prompt is blocked.
     if every_client.version in RECENT_VERSIONS:
         assert f"session {PARENT_ID} copied (xclip)" in done.text + str(done.events)
-    assert xserver.clipboard() == PARENT_ID
+    assert xserver.read_clipboard() == PARENT_ID
     typed = "/resume-hooks:handoff fix the tests"
     run_print(every_client, home, api, typed, resume=PARENT_ID, plugin_dir=plugin, extra_env=env)
     assert not api.main_requests()

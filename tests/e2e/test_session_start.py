@@ -28,8 +28,8 @@ def plugin(plugin: Path) -> Path:
     return remove_module(plugin)
 
 
-def wait_for_hook(condition: Callable[[], bool]) -> None:
-    """Wait until a hook has made ``condition`` true. Raises AssertionError after 20 seconds."""
+def wait_until_true(condition: Callable[[], bool]) -> None:
+    """Wait until ``condition`` is true. Raises AssertionError after 20 seconds."""
     end = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < end, "the condition is still false"
@@ -73,10 +73,10 @@ def clear_session(tui: Tui) -> None:
     before = len(kinds_of_recorded_links(tui.home))
     tui.submit("/clear")
     try:
-        wait_for_hook(lambda: len(kinds_of_recorded_links(tui.home)) > before)
+        wait_until_true(lambda: len(kinds_of_recorded_links(tui.home)) > before)
     except AssertionError:
         tui.key("Enter")
-        wait_for_hook(lambda: len(kinds_of_recorded_links(tui.home)) > before)
+        wait_until_true(lambda: len(kinds_of_recorded_links(tui.home)) > before)
     tui.wait_until_idle()
 
 
@@ -84,7 +84,7 @@ def send_prompt_and_read_request(tui: Tui, prompt: str) -> str:
     """Send a prompt, wait for its answer, and return the text of its request."""
     tui.api.clear_requests()
     tui.submit(prompt)
-    wait_for_hook(lambda: bool(tui.api.main_requests()))
+    wait_until_true(lambda: bool(tui.api.main_requests()))
     tui.wait_until_idle()
     return text_of_request(tui.api.main_requests()[-1])
 
@@ -93,7 +93,7 @@ def compact_session(tui: Tui) -> None:
     """Send ``/compact``. The summary that the mock returns contains nothing from the session."""
     tui.api.script = [EMPTY_SUMMARY]
     tui.type("/compact")
-    wait_for_hook(lambda: tui.input_text().strip().endswith("/compact"))
+    wait_until_true(lambda: tui.input_text().strip().endswith("/compact"))
     tui.key("Enter")
     tui.wait_for("[Cc]ompacted")
     tui.wait_until_idle()
@@ -163,7 +163,7 @@ def test_opening_the_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
     tui.wait_until_idle()
     tui.submit_paste(f"/resume {child.stem}")
     tui.wait_for("Handed off from")
-    wait_for_hook(lambda: waiting_handoffs(tui.home) == [])
+    wait_until_true(lambda: waiting_handoffs(tui.home) == [])
     tui.wait_until_idle()
     said = send_prompt_and_read_request(tui, "go on BETA")
     assert (said.count(LINEAGE_END_MARKER), said.count("started by /clear")) == (1, 0)

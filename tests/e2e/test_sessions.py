@@ -80,15 +80,15 @@ def test_titles_agree_with_the_clients_picker(
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("name", ["Mine_1", "a/b", "nul", "x" * 65, "", "x" * 64, "."])
+@pytest.mark.parametrize("variable_value", ["Mine_1", "a/b", "nul", "x" * 65, "", "x" * 64, "."])
 def test_each_client_writes_to_the_expected_folder(
-    every_client: ClientVersion, home: ClientHome, api: MockApi, name: str
+    every_client: ClientVersion, home: ClientHome, api: MockApi, variable_value: str
 ) -> None:
     """The newest client writes its sessions to the folder that CLAUDE_CODE_PROJECT_DIR_NAME names.
 
     The variable must be a plain name, without slashes. Older clients ignore it.
     """
-    environ = {PROJECT_FOLDER_VARIABLE: name}
+    environ = {PROJECT_FOLDER_VARIABLE: variable_value}
     run_print(every_client, home, api, "hello", extra_env=environ)
     (written,) = (home.config / "projects").iterdir()
     known = environ if every_client.version in RECENT_VERSIONS else {}

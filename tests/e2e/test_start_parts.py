@@ -91,7 +91,8 @@ def test_a_long_opening_is_sent_whole(
 ) -> None:
     """A text of 36,000 characters is sent completely after ``/clear``, a compaction and a resume.
 
-    The engine reads the text's parts as one text, and the session has the title of its handoff.
+    The text is sent in several parts, which the engine reads as one text. The session has the title
+    of its handoff.
     """
     with Tui(every_client, home, api) as tui:
         parent = start_session(tui, plugin)

@@ -51,7 +51,7 @@ SMALL_SCREEN, MIDDLE_SCREEN, SCREEN_WITH_PANE_BESIDE, LARGE_SCREEN = (
 )
 NEXT_STEP = "fix the flaky test"
 MENU_PATTERN = rf"^ *{PROMPT_SIGN} /(full|search|sessions) +(Show|Find|List) "
-MAX_TRIES = 4
+MAX_TYPING_TRIES = 4
 HANDOFF_TOOL_NAME = "mcp__resume-hooks__handoff"
 
 
@@ -111,7 +111,7 @@ def type_command(tui: Tui, command: str) -> None:
     Before that, Enter would choose the skill with the same name.
     """
     tui.type(command)
-    for _ in range(MAX_TRIES * (" " not in command)):
+    for _ in range(MAX_TYPING_TRIES * (" " not in command)):
         if wait_until(lambda: re.search(MENU_PATTERN, tui.text(), re.MULTILINE) is not None, 3):
             break
         tui.key("BSpace")

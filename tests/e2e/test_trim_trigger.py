@@ -108,14 +108,14 @@ def test_the_command_pasted_after_yes_opens_the_trimmed_child(
     tui.wait_for("tokens replaced by placeholders")
     tui.wait_until_idle()
     (child,) = children_of_session(tui.home, parent)
-    command = xserver.clipboard()
+    command = xserver.read_clipboard()
     assert command == f"/resume {child.stem}"
     assert not tui.api.main_requests()
     if command_prefix == ">":
         tui.key("Enter")
         tui.wait_for("already trimmed")
         assert children_of_session(tui.home, parent) == [child]
-        assert xserver.clipboard() == command
+        assert xserver.read_clipboard() == command
         tui.clear_restored_prompt()
     size = child.stat().st_size
     tui.submit_paste(command)

@@ -66,10 +66,10 @@ def assert_request_opens_handoff(request_text: str, parent: Path, next_step: str
     assert "No response requested" not in request_text
 
 
-def check_id_is_copied_and_linked(tui: Tui, session: Path) -> None:
+def check_id_is_copied_and_next_session_is_linked(tui: Tui, session: Path) -> None:
     """Check that ``>session`` copies the id with an OSC 52 sequence.
 
-    Also check that ``/clear`` links the next session to this one.
+    Also check that ``/clear`` links the next session to this session.
     """
     data_of_verb(tui.home, "config", "clipboard", "osc52")
     tui.wait_until_idle()
@@ -102,19 +102,19 @@ def test_resume_and_handoff_work_despite_other_keys(
     tui.submit(">resume")
     tui.wait_for(r"context \d")
     tui.wait_for("Nothing needed")
-    assert xserver.clipboard() == parent.stem
+    assert xserver.read_clipboard() == parent.stem
     tui.clear_restored_prompt()
     tui.submit(">handoff fix the tests")
     tui.wait_for("handed off")
     (child,) = children_of_session(tui.home, parent)
-    command = xserver.clipboard()
+    command = xserver.read_clipboard()
     assert command == f"/resume {child.stem}"
     tui.wait_until_idle()
     assert "handoff" in tui.input_text(), "this client puts a blocked prompt back into its box"
     tui.key("Enter")
     tui.wait_for("already handed off")
     assert children_of_session(tui.home, parent) == [child]
-    assert xserver.clipboard() == command
+    assert xserver.read_clipboard() == command
     tui.wait_until_idle()
     tui.submit_paste(command)
     tui.wait_for("nothing was done")
@@ -123,7 +123,7 @@ def test_resume_and_handoff_work_despite_other_keys(
     assert_request_opens_handoff(continue_in_child(tui, command), parent, "fix the tests")
     assert parent.read_bytes().startswith(before)
     assert children_of_session(tui.home, parent) == [child]
-    check_id_is_copied_and_linked(tui, child)
+    check_id_is_copied_and_next_session_is_linked(tui, child)
 
 
 @pytest.mark.wide
@@ -137,7 +137,7 @@ def test_a_paste_after_slash_handoff_opens_the_child(
     tui.wait_until_idle()
     assert not tui.input_text()
     assert_request_opens_handoff(
-        continue_in_child(tui, xserver.clipboard()), parent, "fix the tests"
+        continue_in_child(tui, xserver.read_clipboard()), parent, "fix the tests"
     )
 
 
@@ -159,7 +159,7 @@ def test_a_queued_slash_handoff_is_answered_after_the_turn(
     tui.wait_for("handed off")
     tui.wait_until_idle()
     (child,) = children_of_session(tui.home, parent)
-    assert xserver.clipboard() == f"/resume {child.stem}"
+    assert xserver.read_clipboard() == f"/resume {child.stem}"
 
 
 def test_a_busy_client_shows_the_last_line_of_an_answer(
@@ -251,5 +251,5 @@ def test_a_paste_opens_the_child_in_client_2_1_112(
         tui.wait_until_idle()
         assert not tui.input_text()
         assert_request_opens_handoff(
-            continue_in_child(tui, xserver.clipboard()), parent, "fix the tests"
+            continue_in_child(tui, xserver.read_clipboard()), parent, "fix the tests"
         )

@@ -47,7 +47,7 @@ def sent_prompts(tui: Tui) -> list[str]:
 @pytest.mark.parametrize(
     "command_count", [2, pytest.param(len(COMMANDS_WITH_TYPING_TIMES), marks=pytest.mark.wide)]
 )
-def test_words_typed_after_a_command_arrive_whole(
+def test_words_typed_after_a_command_arrive_completely(
     tui: Tui, plugin: Path, parent: Path, command_count: int
 ) -> None:
     """Words typed after a command are sent to the new session or stay complete in its input box."""
@@ -65,7 +65,7 @@ def test_words_typed_after_a_command_arrive_whole(
 
 
 def test_a_second_handoff_waits_for_the_first(tui: Tui, plugin: Path, parent: Path) -> None:
-    """If the user types a second ``/handoff`` during the first, it runs in the first handoff's child.
+    """A second ``/handoff`` that is typed during the first one runs in the first handoff's child.
 
     The second child opens with its next step in the input box.
     """

@@ -18,7 +18,7 @@ from tests.e2e.test_inside import QUIET_ENV, RUN_ENGINE_STATEMENT, engine_enviro
 from tests.hooks.test_trim import turns_with_large_files
 
 LARGE_MODEL, SMALL_MODEL = "claude-opus-5-5", OPTIONS_FOR_200K_MODEL[1]
-REPORTING_ENV = QUIET_ENV | {
+ENV_WITH_LOW_NOTICE_LIMIT = QUIET_ENV | {
     "RESUME_HOOKS_NOTICE_PERCENT": "10",
     "RESUME_HOOKS_COMPACTION": "client",
     "DISABLE_AUTO_COMPACT": "1",
@@ -81,7 +81,7 @@ def test_all_reports_use_one_context_window(
         else rf"{share} {window_tokens:,}\."
     )
     with Tui(find_client(NEWEST_VERSION), home, api) as tui:
-        env = REPORTING_ENV | (
+        env = ENV_WITH_LOW_NOTICE_LIMIT | (
             engine_environment(tmp_path, ENGINE_SCRIPT_WITHOUT_BAND) if is_shown_by_hook else {}
         )
         tui.start(("--model", new_model), plugin_dir=plugin, extra_env=env, resume=SESSION)

@@ -55,7 +55,7 @@ INVALID_LINES = (
     b"\xef\xbb\xbf{}",
 )
 NESTED_BRACKET_COUNT = 3_000
-"""Number of nested brackets in a line, which are too many for a recursive parser."""
+"""Number of nested brackets in a line. A recursive parser cannot parse so many."""
 
 
 def draw_block(draws: Draws) -> Any:

@@ -1,4 +1,7 @@
-"""Runs cases one after another, with random or given bytes. A failure can be repeated from its bytes."""
+"""Runs cases one after another, with random or given bytes.
+
+A failed case can be repeated from its bytes.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs every fuzz target with its share of 2,000 cases, which are the same in every run.
 
-A failing case is shortened, and its bytes are printed. With RUN_ALL=1, 10,000 cases run. ``python
--m tests.fuzz`` runs random cases for a given time.
+A failing case is shortened, and its bytes are printed. With RUN_ALL=1, 10,000 cases run. The module
+``tests.fuzz`` runs random cases for a given time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Compares our listing with that of the official SDK, with the corpus as projects.
+"""Compares our list of sessions with the official SDK's list.
 
-There is one test for each difference.
+The sessions are those of the corpus, each in the folder of its project. There is one test for each
+difference.
 """
 
 from __future__ import annotations
@@ -133,8 +134,8 @@ def test_the_sdk_returns_a_session_by_its_id(listings: Listings) -> None:
 
 
 @pytest.mark.parametrize(("limit", "offset"), [(1, 0), (7, 0), (7, 7), (20, 75), (3, 500)])
-def test_both_list_the_same_pages(listings: Listings, limit: int, offset: int) -> None:
-    """``limit`` and ``offset`` of the SDK select the same sessions as those of our list."""
+def test_both_lists_have_the_same_pages(listings: Listings, limit: int, offset: int) -> None:
+    """The SDK's ``limit`` and ``offset`` select the same sessions as ours."""
     look = SessionLister("/", listings.where)
     found = listing_page(look, None, max_rows=limit, first_row=offset, include_helpers=True).rows
     assert [row.session_id for row in found] == list(listings.our_sessions)[offset : offset + limit]

@@ -93,7 +93,7 @@ REASONS_AND_UUIDS_BY_CASE = {
 """The reasons why the SDK's messages differ from ours, each with the uuids of the SDK's messages.
 The keys are the names of the cases."""
 
-# Number of sessions in the corpus that differ, for each reason.
+# For each reason, the number of sessions in the corpus for which the SDK differs from us.
 DIFFERENCE_COUNTS_BY_REASON = {
     KEPT_MESSAGES_OMITTED_REASON: 2,
     SORTED_RESULTS_REASON: 1,

@@ -59,7 +59,7 @@ def copies(config_home: ConfigHome) -> CopiedSessions:
 
 
 def sdk_list(omitted_fields: tuple[str, ...] = ("last_modified",)) -> list[dict[str, Any]]:
-    """Return the SDK's list without the fields ``omitted_fields``, sorted by id."""
+    """Return the SDK's list, sorted by id and without ``omitted_fields``."""
     rows = [
         {key: value for key, value in vars(row).items() if key not in omitted_fields}
         for row in list_sessions()

@@ -94,14 +94,14 @@ def test_xsel_is_used_without_xclip(xserver: XServer, tmp_path: Path, method: st
     assert clipboard.copy_text(
         CLIPBOARD_TEXTS["unicode"], method=method, environ=environ
     ) == CopyResult("copied", "xsel")
-    assert xserver.clipboard() == CLIPBOARD_TEXTS["unicode"]
+    assert xserver.read_clipboard() == CLIPBOARD_TEXTS["unicode"]
 
 
 def test_a_second_copy_replaces_the_first(xserver: XServer) -> None:
     """A second copy replaces the first, although a program still owns the first."""
     for text in ("first", "second", "third"):
         assert clipboard.copy_text(text, environ=_environment_of(xserver)).outcome == "copied"
-        assert xserver.clipboard() == text
+        assert xserver.read_clipboard() == text
 
 
 @pytest.mark.parametrize("method", ["auto", "native", "pyperclip"])
@@ -211,7 +211,7 @@ def test_a_copy_in_the_background_does_not_keep_our_output_open(
         timeout=HANG_SECONDS,
     )
     assert (done.stdout, done.stderr) == (b"copied xclip\n", b"")
-    assert xserver.clipboard() == SESSION
+    assert xserver.read_clipboard() == SESSION
 
 
 def test_the_output_of_clipboard_programs_is_hidden(

@@ -25,9 +25,9 @@ from resume_hooks.transcripts.records import Record, get_message, join_text_bloc
 from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.write_scan import CopyPreparationObserver
 from tests.builders import (
+    CLIENT_VERSION,
     CWD,
     SESSION,
-    VERSION,
     assistant,
     attachment,
     boundary,
@@ -47,7 +47,7 @@ from tests.builders import (
 )
 
 CHILD_ID = session_id(5)
-CHILD_ATTRIBUTES = ChildAttributes(CHILD_ID, CWD, "main", VERSION, iso_time(10_000))
+CHILD_ATTRIBUTES = ChildAttributes(CHILD_ID, CWD, "main", CLIENT_VERSION, iso_time(10_000))
 LINEAGE_BLOCK = f"{LINEAGE_START_MARKER}\nnew\n{LINEAGE_END_MARKER}"
 
 

@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import pyte
 
-# pyte prints the ends of these sequences as text. They are private control sequences without "?"
-# (XTVERSION, kitty keys), queries with an intermediate byte, and strings (DCS, APC, OSC).
+# pyte prints the ends of these sequences as text. The sequences are private control sequences
+# without "?" (XTVERSION, kitty keys), queries with an intermediate byte, and strings (DCS, APC,
+# OSC).
 _STRING_SEQUENCE_PATTERN = rb"\x1b[P_^X\]][^\x07\x1b]*(?:\x07|\x1b\\)"
 _UNPARSED_SEQUENCE_PATTERN = re.compile(
     rb"\x1b\[[<=>][0-9;:]*[ -/]*[@-~]|\x1b\[\??[0-9;:]*[ -/]+[@-~]|\x1b\[\?[0-9;]*[mu]|"

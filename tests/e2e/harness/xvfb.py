@@ -62,7 +62,7 @@ class XServer:
     def _env(self) -> dict[str, str]:
         return {"PATH": os.environ.get("PATH", os.defpath), "DISPLAY": self.display}
 
-    def clipboard(self, timeout: float = 5) -> str:
+    def read_clipboard(self, timeout_seconds: float = 5) -> str:
         """Return the clipboard's text, or "" if no program owns the clipboard.
 
         Raises subprocess.TimeoutExpired if the program that owns it hangs.
@@ -72,7 +72,7 @@ class XServer:
             env=self._env(),
             capture_output=True,
             encoding="utf-8",
-            timeout=timeout,
+            timeout=timeout_seconds,
             check=False,
         )
         return done.stdout

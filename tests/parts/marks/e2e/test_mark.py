@@ -110,7 +110,7 @@ def test_mark_and_back_work_in_one_client(tui: Tui, plugin: Path, xserver: XServ
     tui.wait_for("^.*back · the /resume line copied")
     tui.wait_until_idle()
     (child,) = children_of_session(tui.home, parent)
-    assert xserver.clipboard() == f"/resume {child.stem}"
+    assert xserver.read_clipboard() == f"/resume {child.stem}"
     assert len(tui.api.requests) == asked
     assert parent.read_bytes().startswith(raw), "the client appends; nothing else may change"
     tui.key("Enter")
