@@ -20,7 +20,7 @@ def test_the_models_time_limit_is_the_same_in_words_and_minutes() -> None:
 def test_the_guide_states_the_time_limit_of_a_model() -> None:
     """The guide's sentence about the duration of a rollover states the present time limit."""
     guide = (REPO / "docs" / "guide.md").read_text(encoding="utf-8")
-    assert f"It costs tokens and takes up to {MODEL_TIMEOUT_TEXT}" in guide
+    assert f"This costs tokens and takes up to {MODEL_TIMEOUT_TEXT}" in guide
 
 
 def test_the_hooks_pattern_agrees_with_the_token_limit() -> None:

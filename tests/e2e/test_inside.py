@@ -39,7 +39,7 @@ from tests.e2e.test_trim_trigger import assert_outputs_are_replaced
 from tests.needs import one_in
 
 QUIET_ENV = ENGINE_ENV | {"RESUME_HOOKS_CLIPBOARD": "none"}
-UNKNOWN_SESSION_ID = "99999999-9999-4999-8999-999999999999"
+UNKNOWN_ID = "99999999-9999-4999-8999-999999999999"
 RUN_ENGINE_STATEMENT = "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
 HAND_TYPED_PROMPT = "typed by hand ZULU"
 ASK_FIRST_OPTIONS = ("--permission-mode", "default")
@@ -341,7 +341,7 @@ def test_back_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent: Pa
     [
         {
             "sys.exit('the engine is ill')": "the engine is ill",
-            f'print(\'{{"open": "{UNKNOWN_SESSION_ID}", "by_hand": "{HAND_TYPED_PROMPT}", "fill": "x"}}\')': HAND_TYPED_PROMPT,
+            f'print(\'{{"open": "{UNKNOWN_ID}", "by_hand": "{HAND_TYPED_PROMPT}", "fill": "x"}}\')': HAND_TYPED_PROMPT,
         },
         pytest.param({"print('no json')": "JSON"}, marks=pytest.mark.wide),
         pytest.param(
