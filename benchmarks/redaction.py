@@ -25,7 +25,7 @@ from hypothesis.strategies import from_regex
 
 from resume_hooks import redaction
 from resume_hooks.parts.secrets import cleaner, literals
-from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.cleaner import SecretCleaner
 from resume_hooks.parts.secrets.file_scan import BLOCK_BYTES
 from resume_hooks.redaction.json_lines import find_secrets_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.load_rules import token_rules
@@ -144,13 +144,13 @@ def _measure_scan_seconds(blocks: list[bytes]) -> float:
 SCAN_FUNCTIONS: dict[str, Callable[[str], object]] = {
     "text": lambda text: redact_bytes(text.encode()),
     "line": lambda text: redact_line(_make_prompt_line(text)),
-    "scrubbed line": lambda text: Cleaner().clean_record(
+    "scrubbed line": lambda text: SecretCleaner().clean_record(
         _make_prompt_line(f'password: "Hx7kQ2mZp9Lr4Tw8" {text}')
     ),
-    "scrubbed text": lambda text: Cleaner().clean_text(
+    "scrubbed text": lambda text: SecretCleaner().clean_text(
         f'password: "Hx7kQ2mZp9Lr4Tw8" {text}'.encode()
     ),
-    "torn line": lambda text: Cleaner().clean_record(
+    "torn line": lambda text: SecretCleaner().clean_record(
         b'{"content":"password: Hx7kQ2mZp9Lr4Tw8 ' + text.encode() + b"}"
     ),
 }

@@ -30,7 +30,7 @@ from resume_hooks.parts.team.membership import join_team
 from resume_hooks.parts.team.pushing import push_session
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.team_file import Team
-from resume_hooks.parts.team.team_search import build_queries, search_team
+from resume_hooks.parts.team.team_search import build_text_search_queries, search_team
 from resume_hooks.paths import Where
 from resume_hooks.search.query import parse_query
 from resume_hooks.sessions.session_files import SessionFile, session_file
@@ -134,7 +134,11 @@ def _print_lookup_times(db: Connection, queries: list[list[str]]) -> None:
     """Print how long the server takes for each search for words."""
     query = "select * from team.find(%s::tsquery, '-infinity', 50, false, '')"
     spans = [
-        _time_call(functools.partial(_run_query, db, query, (build_queries(parse_query(said))[0],)))
+        _time_call(
+            functools.partial(
+                _run_query, db, query, (build_text_search_queries(parse_query(said))[0],)
+            )
+        )
         for said in queries
     ]
     print_percentiles(f"search of {len(queries[0])} words, ms, on the server", spans)

@@ -64,17 +64,20 @@ if TYPE_CHECKING:
     check_function_type(questions.answer_trigger)(
         resume_hooks.parts.marks.trigger_answers.answer_request
     )
-    check_function_type(questions.check_handoff_option)(
-        resume_hooks.parts.documents.requested_files.require_out_for_force
+    check_function_type(questions.build_note_on_written_files)(
+        resume_hooks.parts.documents.document_folders.build_note_on_written_files
     )
     check_function_type(questions.check_handoff_option)(
-        resume_hooks.parts.documents.requested_files.require_out_value
+        resume_hooks.parts.documents.requested_files.require_out_option_with_force
+    )
+    check_function_type(questions.check_handoff_option)(
+        resume_hooks.parts.documents.requested_files.require_path_for_out_option
     )
     check_function_type(questions.delete_sessions_with_part_option)(
         resume_hooks.parts.moved.verbs.other_copies.delete_other_copies
     )
     check_function_type(questions.do_work_after_start)(
-        resume_hooks.parts.team.answers.push_unsent_sessions
+        resume_hooks.parts.team.answers.push_unsent_sessions_if_enabled
     )
     check_function_type(questions.document_folders_and_extensions)(
         resume_hooks.parts.documents.document_folders.find_document_folder_and_suffix
@@ -101,7 +104,7 @@ if TYPE_CHECKING:
         resume_hooks.parts.subagents.verbs.print_subagents
     )
     check_function_type(questions.make_handoff_file_writer)(
-        resume_hooks.parts.documents.requested_files.plan_requested_files
+        resume_hooks.parts.documents.requested_files.make_document_writer
     )
     check_function_type(questions.module_line_in_new_folder)(
         resume_hooks.parts.moved.rehome.format_start_line_after_search
@@ -118,14 +121,11 @@ if TYPE_CHECKING:
     check_function_type(questions.note_on_session)(
         resume_hooks.parts.moved.copies.format_copies_note
     )
-    check_function_type(questions.note_on_written_files)(
-        resume_hooks.parts.documents.document_folders.note_on_written_files
-    )
     check_function_type(questions.notes_after_delete)(
         resume_hooks.parts.marks.state.remove_mark_after_delete
     )
     check_function_type(questions.notes_after_delete)(
-        resume_hooks.parts.team.answers.queue_deleted_session
+        resume_hooks.parts.team.answers.queue_deletion_on_server
     )
     check_function_type(questions.notes_after_scrub)(
         resume_hooks.parts.team.answers.queue_scrubbed_sessions
@@ -145,7 +145,7 @@ if TYPE_CHECKING:
     )
     check_function_type(questions.run_doctor_check)(resume_hooks.parts.team.answers.check_pushes)
     check_function_type(questions.search_with_part_option)(
-        resume_hooks.parts.team.verbs.team_answer.answer_search
+        resume_hooks.parts.team.verbs.team_answer.search_team_and_print_hits
     )
     check_function_type(questions.session_store)(
         resume_hooks.parts.team.sdk_store.PostgresSessionStore

@@ -206,7 +206,7 @@ def document_folders_and_extensions(
 
 
 @declare_question
-def note_on_written_files(where: Where, /) -> str:
+def build_note_on_written_files(where: Where, /) -> str:
     """Return a sentence about files that were written into projects, or ``""``.
 
     A user reads it when the plugin is removed.

@@ -106,7 +106,7 @@ def list_remaining_files(
 def describe_written_files(where: Where) -> str:
     """Return sentences about files that the plugin's parts wrote into projects, or ``""``."""
     notes = []
-    for find_note in seam.find_answers(questions.note_on_written_files):
+    for find_note in seam.find_answers(questions.build_note_on_written_files):
         notes.append(find_note(where))
     return " ".join(filter(None, notes))
 

@@ -19,7 +19,7 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.marks import plan_back
 from resume_hooks.parts.marks import state as marks
-from resume_hooks.parts.marks.plan_back import MAX_REPORT_CHARACTERS, BackPlan
+from resume_hooks.parts.marks.plan_back import MAX_REPORT_CHARACTERS, BackCommandPlan
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -62,7 +62,7 @@ def make_mark(uuid: str, goal: str = "try the other parser", record: int = 0) ->
 
 def plan_rewind(
     home: ConfigHome, lines: list[Record], record_id: str, report: str = "it was slower"
-) -> BackPlan:
+) -> BackCommandPlan:
     """Write a session with these records and return the plan of a rewind."""
     path = write_session(home.project(), SESSION, lines)
     return plan_back.plan_back(locate.session_file(path), make_mark(record_id), report, Where())

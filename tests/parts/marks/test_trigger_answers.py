@@ -23,7 +23,7 @@ from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.cards import format_unchanged_lines
 from resume_hooks.parts.marks.plan_back import OmittedRecords
 from resume_hooks.parts.marks.state import Mark
-from resume_hooks.parts.marks.trigger_answers import QUESTION_KIND
+from resume_hooks.parts.marks.trigger_answers import QUESTION_FILE_PREFIX
 from resume_hooks.sessions.record_references import TranscriptNames
 from tests.builders import (
     SESSION,
@@ -175,7 +175,7 @@ def test_a_late_confirmation_replaces_no_mark(
     """``>mark yes`` more than ten minutes after the question keeps the mark."""
     type_prompt(">mark old")
     type_prompt(">mark new")
-    question = confirmations.find_question(SESSION, QUESTION_KIND)
+    question = confirmations.find_question(SESSION, QUESTION_FILE_PREFIX)
     assert question is not None
     confirmations.store_question(question._replace(asked=time.time() - age_seconds))
     text = type_prompt(">mark yes")
@@ -196,7 +196,7 @@ def test_a_confirmation_without_a_question_sets_no_mark(
     assert state.find_mark(SESSION) is None
     confirmations.store_question(confirmations.StoredQuestion(SESSION, "", time.time()))
     confirmations.store_question(
-        confirmations.StoredQuestion(session_id(2), "x", time.time(), kind=QUESTION_KIND)
+        confirmations.StoredQuestion(session_id(2), "x", time.time(), kind=QUESTION_FILE_PREFIX)
     )
     assert "nothing to confirm" in type_prompt(">mark yes")
     assert state.find_mark(SESSION) is None

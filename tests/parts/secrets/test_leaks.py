@@ -19,7 +19,7 @@ import pytest
 from resume_hooks.archive.vault import delete
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.schema import schema_of_verb
-from resume_hooks.parts.secrets.audit import CACHE_FILE_NAME, Audit, audit_sessions
+from resume_hooks.parts.secrets.audit import CACHE_FILE_NAME, Audit, audit_sessions_for_secrets
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
@@ -54,7 +54,7 @@ def session_with_secret(config_home: ConfigHome) -> Path:
 
 def audit_everything(home: ConfigHome) -> Audit:
     """Search all sessions for secrets."""
-    return audit_sessions(home.where, sessions=None)
+    return audit_sessions_for_secrets(home.where, sessions=None)
 
 
 def audit_state_file(home: ConfigHome) -> Path:

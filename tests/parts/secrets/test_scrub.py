@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.secrets import child, purge
-from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.cleaner import SecretCleaner
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
 from tests.cli.conftest import Cli, Document
@@ -290,7 +290,7 @@ def test_a_full_disk_is_reported(
     with pytest.raises(WriteFailed, match="No space left"):
         write_child(
             child.plan_scrubbed_child(
-                session_file(str(session_with_secret)), config_home.where, Cleaner()
+                session_file(str(session_with_secret)), config_home.where, SecretCleaner()
             ),
             config_home.where,
         )

@@ -17,7 +17,7 @@ from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import fetching, read_turns, sharing, team_search
 from resume_hooks.parts.team.connect import connect_to_team
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
-from resume_hooks.parts.team.team_search import build_queries, search_team
+from resume_hooks.parts.team.team_search import build_text_search_queries, search_team
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.search.query import parse_query
 from tests.builders import SESSION, assistant, conversation, session_bytes, session_id, user
@@ -82,10 +82,10 @@ def test_a_query_contains_no_search_syntax(alice: Machine) -> None:
     The query also finds the parts of a name and the beginning of a word.
     """
     assert (
-        build_queries(parse_query(["getUserName -redis"]))[0]
+        build_text_search_queries(parse_query(["getUserName -redis"]))[0]
         == "((('getusernam' | ('get' & 'user' & 'name')))) & !((('redi')))"
     )
-    assert build_queries(parse_query(["kumquat"]))[-1] == "((('kumquat':*)))"
+    assert build_text_search_queries(parse_query(["kumquat"]))[-1] == "((('kumquat':*)))"
     push_from_machine(alice, write_on_machine(alice))
     with connect_to_team("alice") as db:
         for words in (
@@ -94,7 +94,10 @@ def test_a_query_contains_no_search_syntax(alice: Machine) -> None:
             "x \\ prompt <-> z :*",
             "\x00prompt naïve 日本語",
         ):
-            assert all(query.count("'") % 2 == 0 for query in build_queries(parse_query([words])))
+            assert all(
+                query.count("'") % 2 == 0
+                for query in build_text_search_queries(parse_query([words]))
+            )
             search_team([words], db, max_hits=3)
 
 
@@ -128,7 +131,7 @@ def test_a_phrase_is_searched_in_every_turn_with_its_words(
         given_up = search_team(['"go test ./..."'], db, max_hits=10)
     assert given_up.hits == []
     assert 100 <= given_up.searched_turn_count < 200
-    asked = build_queries(parse_query(['"go test" rule']))
+    asked = build_text_search_queries(parse_query(['"go test" rule']))
     assert len(asked) == 2
     assert "rul" not in asked[1]
 
@@ -421,4 +424,4 @@ def test_own_sessions_come_before_shared_ones(
         for words in (SESSION, SESSION[:8], f"alice:{SESSION}", "alice@laptop:parser"):
             assert find_team_session(words, db).session_id == SESSION
         assert find_team_session("parser", db, only_own=True).session_id == SESSION
-        assert sharing.forget_session(SESSION, db, alice.where) == 1
+        assert sharing.forget_session_and_count_copies(SESSION, db, alice.where) == 1

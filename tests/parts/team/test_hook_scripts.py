@@ -142,17 +142,17 @@ def test_a_failed_push_is_reported_once(
         assert (done.returncode, done.stderr) == (0, b"")
         return str(json.loads(done.stdout)["systemMessage"]) if done.stdout else ""
 
-    team_file.record_failure(("the server is away", "Wait."), 3, where, report_at_once=False)
+    team_file.record_push_failure(("the server is away", "Wait."), 3, where, report_at_once=False)
     assert get_start_message("startup") == ""
-    team_file.record_failure(("no driver", "Install it."), 4, where, report_at_once=True)
+    team_file.record_push_failure(("no driver", "Install it."), 4, where, report_at_once=True)
     assert get_start_message("startup", "sdk-cli") == ""
     line = get_start_message("resume")
     assert line.startswith("resume-hooks: 4 sessions wait to be pushed to the team since 20")
     assert "UTC: no driver; what to do: " in line
-    team_file.record_failure(("no driver", "Install it."), 5, where, report_at_once=True)
+    team_file.record_push_failure(("no driver", "Install it."), 5, where, report_at_once=True)
     assert get_start_message("startup") == ""
     team_file.record_push(where)
-    assert team_file.read_failure(where) is None
+    assert team_file.read_push_failure(where) is None
 
 
 def test_a_start_and_a_prompt_never_contact_the_server(

@@ -29,14 +29,14 @@ from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.import_ import ImportSpec
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.parts.team import ancestry, background, connect, fetching, sharing, team_search
-from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
-from resume_hooks.parts.team.cursor import Cursor, write_cursor
+from resume_hooks.parts.team.connect import TeamRequestFailed, connect_to_team
+from resume_hooks.parts.team.cursor import UploadProgress, write_upload_progress
 from resume_hooks.parts.team.membership import join_team, read_project_name, record_team
 from resume_hooks.parts.team.pushing import push_session
 from resume_hooks.parts.team.rows import Database, parse_text
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
-from resume_hooks.parts.team.team_file import Team, find_team_folder, read_failure
+from resume_hooks.parts.team.team_file import Team, find_team_folder, read_push_failure
 from resume_hooks.parts.team.verbs import PushOptions
 from resume_hooks.parts.team.verbs import team as team_verb
 from resume_hooks.sessions.locate import session_file
@@ -141,7 +141,7 @@ def member_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     )
     record_team(Team("stand-in", "alice", "11111111-2222-4333-8444-555555555555", ()), made.where)
     write_session(made.project(), SESSION, conversation(3))
-    write_cursor(SESSION, Cursor(7, 0), made.where)
+    write_upload_progress(SESSION, UploadProgress(7, 0), made.where)
     return made
 
 
@@ -176,9 +176,9 @@ def requests_to_server(home: ConfigHome) -> dict[str, Callable[[Database], objec
         "listed": lambda db: [each.session_id for each in list_team_sessions(db)].count(SESSION),
         "search": lambda db: team_search.search_team(["prompt"], db, max_hits=10).hits,
         "pull": pull_session,
-        "gone": lambda db: fetching.remove_unreadable_copies(db, where),
+        "gone": lambda db: fetching.remove_copies_without_read_access(db, where),
         "resume": resume_session,
-        "forget": lambda db: sharing.forget_session(SESSION, db, where),
+        "forget": lambda db: sharing.forget_session_and_count_copies(SESSION, db, where),
         "expire": lambda db: sharing._remove_from_server([SESSION], 30, db, where),
         "push": lambda db: push_session(
             session_file(str(home.project() / f"{SESSION}.jsonl")),
@@ -421,7 +421,7 @@ def test_no_value_of_a_server_is_used_as_a_path(
 def test_unrequested_rows_change_nothing(member_home: ConfigHome) -> None:
     """Ids that the server sends without being asked change no local file, even if they are valid (TC1)."""
     other = session_id(4)
-    write_cursor(other, Cursor(9, 0), member_home.where)
+    write_upload_progress(other, UploadProgress(9, 0), member_home.where)
 
     def answer_query(query: str) -> list[list[Value]]:
         if query.startswith("select gone from team.expire"):
@@ -437,7 +437,7 @@ def test_unrequested_rows_change_nothing(member_home: ConfigHome) -> None:
     (copy.parent / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
     with connection_with_answers(member_home, answer_query) as db:
         assert sharing._remove_from_server([SESSION], 30, db, member_home.where) == []
-        assert fetching.remove_unreadable_copies(db, member_home.where) == []
+        assert fetching.remove_copies_without_read_access(db, member_home.where) == []
     assert kept.is_dir()
     assert copy.is_dir()
 
@@ -452,7 +452,7 @@ def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> No
         return [row]
 
     with (
-        pytest.raises(TeamFailed) as refused,
+        pytest.raises(TeamRequestFailed) as refused,
         connection_with_answers(member_home, refuse_query) as db,
     ):
         list_team_sessions(db)
@@ -481,7 +481,7 @@ def test_fetching_a_session_has_limits(
     """Fetching a session stops at the limits on size and time, and leaves no temporary file."""
     monkeypatch.setattr(fetching, limit_name, -1)
     with (
-        pytest.raises(TeamFailed, match=message),
+        pytest.raises(TeamRequestFailed, match=message),
         connection_with_answers(
             member_home, lambda query: filter(None, [find_good_row(query)])
         ) as db,
@@ -505,7 +505,7 @@ def test_the_sdk_store_has_a_time_limit(
     server = StandInServer(answer_nothing)
     store = PostgresSessionStore(server.write_service_file(Path(os.environ["PGSERVICEFILE"])))
     try:
-        with pytest.raises(TeamFailed, match="does not answer"):
+        with pytest.raises(TeamRequestFailed, match="does not answer"):
             asyncio.run(
                 asyncio.wait_for(store.load({"project_key": "p", "session_id": SESSION}), 15)
             )
@@ -536,8 +536,8 @@ def test_a_late_answer_ends_the_connection(
         queue.mkdir(parents=True)
         for number in (3, 4):
             (queue / session_id(number)).touch()
-        with pytest.raises(TeamFailed, match="does not answer"):
-            sharing.remove_queued_and_expired_sessions(db, member_home.where)
+        with pytest.raises(TeamRequestFailed, match="does not answer"):
+            sharing.remove_queued_sessions_and_expired_sessions(db, member_home.where)
         over.set()
         assert db.is_closed
     assert len(list(queue.iterdir())) == 2
@@ -578,14 +578,14 @@ def test_a_push_stops_at_its_time_limit(
             )
             options.where = member_home.where
             with pytest.raises(
-                TeamFailed, match=r"for 11111111-.*; sessions pushed before that: 0 of 1$"
+                TeamRequestFailed, match=r"for 11111111-.*; sessions pushed before that: 0 of 1$"
             ):
                 team_verb.push_sessions(options)
     finally:
         server.close()
     assert len(names) < 8
     if is_background:
-        failure = read_failure(member_home.where)
+        failure = read_push_failure(member_home.where)
         assert failure is not None
         assert (failure.reason, failure.waiting_session_count) == (
             "The team's database does not answer",
@@ -594,13 +594,13 @@ def test_a_push_stops_at_its_time_limit(
 
 
 ROLLBACK_SCRIPT = """
-from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
+from resume_hooks.parts.team.connect import TeamRequestFailed, connect_to_team
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import list_team_sessions
 try:
     with connect_to_team("stand-in") as db, db.transaction():
         list_team_sessions(db)
-except TeamFailed as error:
+except TeamRequestFailed as error:
     print(error.message)
 """
 
@@ -640,7 +640,7 @@ with connect_to_team("stand-in") as db:
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for act in (list_team_sessions, lambda db: team_search.search_team(["prompt"], db, max_hits=10),
             lambda db: fetching.pull_session(find_team_session(sys.argv[1], db), db, Where()),
-            lambda db: fetching.remove_unreadable_copies(db, Where())):
+            lambda db: fetching.remove_copies_without_read_access(db, Where())):
     try:
         with connect_to_team("stand-in") as db:
             act(db)

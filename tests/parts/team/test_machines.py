@@ -115,7 +115,7 @@ class Machines(RuleBasedStateMachine):
         is_before_sending=st.booleans(),
     )
     def kill_push(self, machine_name: str, sent_piece_count: int, is_before_sending: bool) -> None:
-        """Push, but kill the process before or after it sends a chunk, or before it stores its cursor."""
+        """Push, but kill the process before or after it sends a chunk, or before it stores its upload progress."""
         left = sent_piece_count
         real = pushing._SessionPush._append_chunk
 
@@ -134,7 +134,7 @@ class Machines(RuleBasedStateMachine):
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pushing._SessionPush, "_append_chunk", append_or_be_killed)
-            patch.setattr(pushing, "write_cursor", be_killed)
+            patch.setattr(pushing, "write_upload_progress", be_killed)
             try:
                 push_from_machine(self.machines[machine_name], self.paths[machine_name])
             except _KilledError:
@@ -142,15 +142,17 @@ class Machines(RuleBasedStateMachine):
 
     @rule(machine_name=MACHINE_STRATEGY)
     def reset_cursor(self, machine_name: str) -> None:
-        """Reset the cursor, as if the state folder were lost."""
-        cursor.write_cursor(SESSION, cursor.Cursor(), self.machines[machine_name].where)
+        """Reset the upload progress, as if the state folder were lost."""
+        cursor.write_upload_progress(
+            SESSION, cursor.UploadProgress(), self.machines[machine_name].where
+        )
 
     @precondition(lambda self: not self.forgotten and len(self.pushed) > 1)
     @rule(machine_name=MACHINE_STRATEGY)
     def forget_session(self, machine_name: str) -> None:
         """Remove the session from the team for every machine."""
         with connect_to_team("alice") as db:
-            sharing.forget_session(SESSION, db, self.machines[machine_name].where)
+            sharing.forget_session_and_count_copies(SESSION, db, self.machines[machine_name].where)
         self.forgotten, self.pushed = True, {}
 
     @invariant()
@@ -173,7 +175,7 @@ def test_any_order_of_actions_keeps_every_file(
 ) -> None:
     """The server keeps each machine's file, in whatever order the three machines act.
 
-    The machines append, rewrite, are killed, lose the cursor, push again, and forget the session.
+    The machines append, rewrite, are killed, lose the upload progress, push again, and forget the session.
     """
     monkeypatch.setattr(chunks, "MAX_CHUNK_BYTES", 700)
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))

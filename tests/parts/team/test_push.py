@@ -19,12 +19,12 @@ import pytest
 from resume_hooks.archive import data_rules
 from resume_hooks.parts.team import cursor, sharing
 from resume_hooks.parts.team.background import find_pushable_sessions
-from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
-from resume_hooks.parts.team.cursor import write_cursor
+from resume_hooks.parts.team.connect import TeamRequestFailed, connect_to_team
+from resume_hooks.parts.team.cursor import write_upload_progress
 from resume_hooks.parts.team.fetching import (
     pull_session,
     read_pulled_sessions,
-    remove_unreadable_copies,
+    remove_copies_without_read_access,
 )
 from resume_hooks.parts.team.pushing import PushResult, has_unsent_data, push_session
 from resume_hooks.parts.team.sessions import find_team_session
@@ -101,7 +101,7 @@ def append_records(path: Path, *records: object) -> None:
 def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
     """The first push sends all records, and later pushes send only the appended records.
 
-    If the cursor is lost, the next push sends no record twice.
+    If the upload progress is lost, the next push sends no record twice.
     """
     path = write_on_machine(alice)
     assert has_unsent_data(session_file(str(path)), alice.where)
@@ -116,7 +116,7 @@ def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
     assert has_unsent_data(session_file(str(path)), alice.where)
     assert push_from_machine(alice, path).record_count == 1
     assert read_contents_on_server(root) == {"laptop": compute_expected_content(path)}
-    write_cursor(SESSION, cursor.Cursor(), alice.where)
+    write_upload_progress(SESSION, cursor.UploadProgress(), alice.where)
     assert push_from_machine(alice, path).result == "unchanged"
     with path.open("ab") as stream:
         stream.write(b'{"type":"user","torn')
@@ -143,7 +143,7 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
         path.write_bytes(whole[:-1] + more)
         assert not has_unsent_data(session_file(str(path)), alice.where)
         assert push_from_machine(alice, path).result == "unchanged"
-        write_cursor(SESSION, cursor.Cursor(), alice.where)
+        write_upload_progress(SESSION, cursor.UploadProgress(), alice.where)
         assert push_from_machine(alice, path).result == "unchanged"
     path.write_bytes(whole[:-1])
     assert push_from_machine(alice, path).result == "unchanged"
@@ -178,7 +178,7 @@ def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) 
         (1, True),
     ]
     path.write_bytes(whole)
-    assert sharing.queue_replacement_push(SESSION, alice.where)
+    assert sharing.queue_replacement_of_server_copy(SESSION, alice.where)
     assert push_from_machine(alice, path).result == "replaced"
     assert root.execute("select generation from team.session").fetchall() == [(2,)]
 
@@ -284,8 +284,8 @@ def test_a_forgotten_session_is_removed_everywhere(
     with connect_to_team("alice") as db:
         copy = pull_session(find_team_session("Fix the parser", db), db, desk.where)
         assert Path(copy).read_bytes() == compute_expected_content(path)
-        assert sharing.forget_session(SESSION, db, alice.where) == 2
-        assert remove_unreadable_copies(db, desk.where) == [SESSION]
+        assert sharing.forget_session_and_count_copies(SESSION, db, alice.where) == 2
+        assert remove_copies_without_read_access(db, desk.where) == [SESSION]
     assert not os.path.exists(copy)
     assert read_pulled_sessions(desk.where) == {}
     for table in ("session", "part", "chunk", "passage"):
@@ -328,9 +328,9 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
     other = write_on_machine(desk, conversation(2), elsewhere)
     first = root.execute("select min(id) from team.session").fetchone()
     assert first
-    write_cursor(elsewhere, cursor.Cursor(0, first[0]), desk.where)
+    write_upload_progress(elsewhere, cursor.UploadProgress(0, first[0]), desk.where)
     push_from_machine(desk, other)
-    assert sharing.queue_replacement_push(SESSION, alice.where)
+    assert sharing.queue_replacement_of_server_copy(SESSION, alice.where)
     here.write_bytes(here.read_bytes().replace(b"prompt 2", b"[removed]"))
     assert push_from_machine(alice, here).result in {"sent", "replaced"}
     assert read_contents_on_server(root) == {"laptop": compute_expected_content(here)}
@@ -339,7 +339,7 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
         "a copy under another id has it, too"
     )
     there.write_bytes(there.read_bytes().replace(b"prompt 2", b"[removed]"))
-    assert sharing.queue_replacement_push(SESSION, desk.where)
+    assert sharing.queue_replacement_of_server_copy(SESSION, desk.where)
     assert push_from_machine(desk, there).result in {"sent", "replaced"}
     assert push_from_machine(alice, here).result == "unchanged", "the first one's stays"
     assert read_contents_on_server(root) == {
@@ -362,23 +362,23 @@ def test_a_deleted_session_is_removed_from_the_server_after_the_retention_period
     root.execute("update team.session set ended = now()::text where session_id = %s", (CHILD_ID,))
     with connect_to_team("alice") as db:
         monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 30))
-        assert sharing.remove_queued_and_expired_sessions(db, alice.where) == []
+        assert sharing.remove_queued_sessions_and_expired_sessions(db, alice.where) == []
         path.unlink()
         path.with_name(f"{CHILD_ID}.jsonl").unlink()
         monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 0))
-        assert sharing.remove_queued_and_expired_sessions(db, alice.where) == []
+        assert sharing.remove_queued_sessions_and_expired_sessions(db, alice.where) == []
         monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 30))
-        assert sharing.remove_queued_and_expired_sessions(db, alice.where) == [SESSION]
-        assert sharing.remove_queued_and_expired_sessions(db, alice.where) == []
+        assert sharing.remove_queued_sessions_and_expired_sessions(db, alice.where) == [SESSION]
+        assert sharing.remove_queued_sessions_and_expired_sessions(db, alice.where) == []
     left = "select s.session_id, a.label from team.session s join team.machine a on a.id = s.machine order by s.id"
     assert root.execute(left).fetchall() == [(SESSION, "desk"), (CHILD_ID, "laptop")]
     path.write_bytes(whole)
     assert push_from_machine(alice, path).result == "sent"
     # If a scrubbed session has no file on this machine, the copy on the server is removed.
     path.unlink()
-    assert sharing.queue_replacement_push(SESSION, alice.where)
+    assert sharing.queue_replacement_of_server_copy(SESSION, alice.where)
     with connect_to_team("alice") as db:
-        assert sharing.remove_queued_and_expired_sessions(db, alice.where) == [SESSION]
+        assert sharing.remove_queued_sessions_and_expired_sessions(db, alice.where) == [SESSION]
 
 
 def test_an_unreachable_or_full_server_is_reported(
@@ -392,7 +392,7 @@ def test_an_unreachable_or_full_server_is_reported(
     services = Path(os.environ["PGSERVICEFILE"])
     told = services.read_text()
     services.write_text(told.replace(f"port={server.port}", "port=1"))
-    with pytest.raises(TeamFailed, match="The team's database"):
+    with pytest.raises(TeamRequestFailed, match="The team's database"):
         push_from_machine(alice, path)
     services.write_text(told)
     root.execute(
@@ -402,7 +402,7 @@ def test_an_unreachable_or_full_server_is_reported(
     root.execute(
         "create trigger full_disk before insert on team.chunk for each row execute function full_disk()"
     )
-    with pytest.raises(TeamFailed, match="could not extend file") as failed:
+    with pytest.raises(TeamRequestFailed, match="could not extend file") as failed:
         push_from_machine(alice, path)
     assert (failed.value.sqlstate, failed.value.remedy) == ("53100", "The server's disk is full.")
     root.execute("drop trigger full_disk on team.chunk")
@@ -414,6 +414,6 @@ def test_a_data_rule_prevents_every_push(alice: Machine) -> None:
     """If a data rule forbids sharing, neither a command nor a background push sends a session."""
     path = write_on_machine(alice)
     data_rules.store_data_rules(["zdr"], alice.where)
-    with pytest.raises(TeamFailed, match=r"data rules \(zdr\)"):
+    with pytest.raises(TeamRequestFailed, match=r"data rules \(zdr\)"):
         push_from_machine(alice, path)
     assert find_pushable_sessions(alice.team, alice.where) == []

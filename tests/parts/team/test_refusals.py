@@ -18,8 +18,12 @@ import pytest
 
 from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.parts.team import connect, sharing
-from resume_hooks.parts.team.connect import TeamFailed, connect_to_team, translate_errors
-from resume_hooks.parts.team.cursor import Cursor, write_cursor
+from resume_hooks.parts.team.connect import (
+    TeamRequestFailed,
+    connect_to_team,
+    convert_driver_errors,
+)
+from resume_hooks.parts.team.cursor import UploadProgress, write_upload_progress
 from resume_hooks.parts.team.fetching import pull_session
 from resume_hooks.parts.team.membership import join_team
 from resume_hooks.parts.team.pushing import has_unsent_data
@@ -83,7 +87,7 @@ def test_a_member_cannot_bypass_the_functions(
     """
     before = root.execute("select count(*), min(scope) from team.session").fetchone()
     for attack in FORBIDDEN_STATEMENTS:
-        with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
+        with pytest.raises(TeamRequestFailed), connect_to_team("mallory") as db:
             db.connection.execute(attack.encode())
         assert root.execute("select count(*), min(scope) from team.session").fetchone() == before, (
             attack
@@ -100,7 +104,9 @@ def test_a_member_cannot_reach_private_data_of_others(
     row = root.execute("select id from team.session").fetchone()
     assert row is not None
     with connect_to_team("alice") as db:
-        sharing.forget_session("11111111-1111-4111-8111-999999999999", db, mallory.where)
+        sharing.forget_session_and_count_copies(
+            "11111111-1111-4111-8111-999999999999", db, mallory.where
+        )
     with connect_to_team("mallory") as db:
         for table in VISIBLE_TABLES:
             assert db.connection.execute(f"select * from team.{table}".encode()).fetchall() == [], (
@@ -112,7 +118,9 @@ def test_a_member_cannot_reach_private_data_of_others(
         } == {"mallory"}
         assert list_team_sessions(db) == []
         assert search_team(["prompt"], db, max_hits=10).hits == []
-        assert sharing.forget_session(single_session_id(root), db, mallory.where) == 0
+        assert (
+            sharing.forget_session_and_count_copies(single_session_id(root), db, mallory.where) == 0
+        )
         assert db.connection.execute("select team.gone(array[%s])", row).fetchone() == row
     attempts = (
         "select team.share((select '11111111-1111-4111-8111-111111111111'), 't', '', null)",
@@ -120,7 +128,7 @@ def test_a_member_cannot_reach_private_data_of_others(
         "select team.share('11111111-1111-4111-8111-111111111111', 'g', 'mallory', null)",
     )
     for attempt in attempts:
-        with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
+        with pytest.raises(TeamRequestFailed), connect_to_team("mallory") as db:
             db.connection.execute(attempt.encode(), {"row": row[0]})
     # If Mallory names another member's session as the base of a new session, no data is copied.
     with connect_to_team("mallory") as db:
@@ -150,7 +158,7 @@ def test_retention_removes_old_sessions_completely(
     old = "team.passage_201901 partition of team.passage for values from ('2019-01-01') to ('2019-02-01')"
     root.execute(f"create table {old}; alter table team.passage_201901 owner to rh_owner".encode())
     root.execute(f"drop table team.passage_{datetime.now(UTC):%Y%m}".encode())
-    with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
+    with pytest.raises(TeamRequestFailed), connect_to_team("mallory") as db:
         db.connection.execute("select team.retain(30)")
     with connect_to_team("admin") as db:
         assert db.connection.execute("select team.retain(36500)").fetchone() == (0,)
@@ -216,7 +224,7 @@ def test_a_share_ends_when_it_is_withdrawn(
     assert count_visible_sessions_and_turns() == (1, 4)
     change_audience()
     assert count_visible_sessions_and_turns() == (0, 0)
-    with pytest.raises(TeamFailed, match="not in that project"):
+    with pytest.raises(TeamRequestFailed, match="not in that project"):
         change_audience("project")
     root.execute("update team.session set project = 'h/o/r'")
     change_audience("project")
@@ -234,7 +242,7 @@ def test_a_share_ends_when_it_is_withdrawn(
         for (act,) in root.execute("select act from team.audit where login = 'alice' order by id")
     ]
     assert acts == ["enter", "share", "share", "share", "share", "admit", "admit"]
-    with pytest.raises(TeamFailed, match="no such member"):
+    with pytest.raises(TeamRequestFailed, match="no such member"):
         change_audience("nobody-here")
 
 
@@ -249,16 +257,16 @@ def test_strangers_and_former_members_are_refused(
         "select team.enter(gen_random_uuid(), 'x')",
     ):
         with (
-            pytest.raises(TeamFailed, match="has no team, or your role"),
+            pytest.raises(TeamRequestFailed, match="has no team, or your role"),
             connect_to_team(STRANGER_ROLE) as db,
         ):
             db.connection.execute(attempt.encode())
-    with pytest.raises(TeamFailed, match="has no team, or your role"):
+    with pytest.raises(TeamRequestFailed, match="has no team, or your role"):
         join_team(STRANGER_ROLE, home.where)
     assert read_team(home.where) is None
     root.execute("revoke rh_member from mallory")
     try:
-        with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
+        with pytest.raises(TeamRequestFailed), connect_to_team("mallory") as db:
             list_team_sessions(db)
     finally:
         root.execute("grant rh_member to mallory")
@@ -282,11 +290,11 @@ def test_the_server_name_is_verified_over_a_network(
     trusted = {"sslrootcert": str(server.folder / "root.crt")}
     connect_to_host("team.test", **trusted)
     for mode in ("disable", "require", "verify-ca"):
-        with pytest.raises(TeamFailed, match="does not match host name"):
+        with pytest.raises(TeamRequestFailed, match="does not match host name"):
             connect_to_host("other.test", sslmode=mode, **trusted)
     # With Kerberos encryption, libpq would not check the certificate.
     connect_to_host("team.test", gssencmode="require", **trusted)
-    with pytest.raises(TeamFailed, match="certificate verify failed") as refused:
+    with pytest.raises(TeamRequestFailed, match="certificate verify failed") as refused:
         connect_to_host("team.test")
     assert "sslrootcert=" in refused.value.remedy
     connect_to_host("localhost", sslmode="disable")
@@ -310,7 +318,10 @@ def test_the_systems_certificate_authorities_are_trusted(
     )
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: known)
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
-    with pytest.raises(TeamFailed, match="certificate verify failed"), connect_to_team("alice"):
+    with (
+        pytest.raises(TeamRequestFailed, match="certificate verify failed"),
+        connect_to_team("alice"),
+    ):
         pass
     monkeypatch.delenv("SSL_CERT_FILE")
     with connect_to_team("alice"):
@@ -347,7 +358,7 @@ def test_a_push_restores_no_expired_data(
         "it ended in 2026's first days"
     )
     assert root.execute("select count(*) from team.sdk_part").fetchone() == (0,)
-    write_cursor(private_session.stem, Cursor(), alice.where)
+    write_upload_progress(private_session.stem, UploadProgress(), alice.where)
     assert push_from_machine(alice, private_session).result == "expired"
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
     new = session_bytes([user("new", uuid="new", ts="2099-01-01T00:00:00.000Z")])
@@ -406,7 +417,10 @@ def test_a_missing_setting_of_the_connection_is_named(
 
     The error quotes the message from libpq, the server or pgbouncer.
     """
-    with pytest.raises(TeamFailed, match=re.escape(error_text)) as failed, translate_errors():
+    with (
+        pytest.raises(TeamRequestFailed, match=re.escape(error_text)) as failed,
+        convert_driver_errors(),
+    ):
         raise psycopg.OperationalError(error_text)
     assert expected_remedy in failed.value.remedy
 
@@ -436,7 +450,10 @@ def test_libpq_variables_of_a_project_are_ignored(
     monkeypatch.chdir(project)
     for file in ("services", "/proc/self/cwd/services", str(project / "services")):
         monkeypatch.setenv("PGSERVICEFILE", file)
-        with pytest.raises(TeamFailed, match="definition of service"), connect_to_team("alice"):
+        with (
+            pytest.raises(TeamRequestFailed, match="definition of service"),
+            connect_to_team("alice"),
+        ):
             pass
         assert os.environ["PGSERVICEFILE"] == file
     monkeypatch.setenv("PGSERVICEFILE", str(services))

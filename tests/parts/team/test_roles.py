@@ -17,7 +17,7 @@ from resume_hooks.derive.verbs.import_ import ImportSpec
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.ancestry import add_missing_ancestors, fetch_server_lineage
-from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
+from resume_hooks.parts.team.connect import TeamRequestFailed, connect_to_team
 from resume_hooks.parts.team.fetching import resume_team_session
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import find_team_session, list_team_sessions
@@ -237,13 +237,13 @@ def test_a_recreated_role_inherits_no_data(carol: Machine, root: Connection) -> 
     with connect_to_team("carol") as db:
         assert list_team_sessions(db) == []
         assert db.connection.execute("select act from team.audit").fetchall() == []
-        with pytest.raises(TeamFailed, match="not the one that entered as carol") as refused:
+        with pytest.raises(TeamRequestFailed, match="not the one that entered as carol") as refused:
             join_team_or_raise(db.connection)
     assert "member keep" in refused.value.remedy
     with (
         connect_to_team("alice") as db,
-        pytest.raises(TeamFailed, match="for an admin"),
-        connect.translate_errors(),
+        pytest.raises(TeamRequestFailed, match="for an admin"),
+        connect.convert_driver_errors(),
     ):
         db.connection.execute("select team.settle_member('carol', 'remove', '')")
     with connect_to_team("admin") as db:
@@ -259,7 +259,7 @@ def test_a_recreated_role_inherits_no_data(carol: Machine, root: Connection) -> 
 
 def join_team_or_raise(db: Connection) -> None:
     """Join the team with this connection's role. If the role is refused, raise one of our own errors."""
-    with connect.translate_errors():
+    with connect.convert_driver_errors():
         db.execute("select team.enter(gen_random_uuid(), 'x')")
 
 
@@ -302,12 +302,12 @@ def test_a_member_cannot_be_bound_to_another_members_role(carol: Machine, root: 
     root.execute("create role spare login; grant rh_member to spare")
     try:
         with (
-            pytest.raises(TeamFailed, match="another role than that of carol"),
+            pytest.raises(TeamRequestFailed, match="another role than that of carol"),
             connect_to_team("admin") as db,
         ):
             db.run_statement("select team.settle_member('carol', 'keep', 'spare')")
         root.execute("update team.member set role = to_regrole('carol')::oid where login = 'carol'")
-        with pytest.raises(TeamFailed, match="another role"), connect_to_team("admin") as db:
+        with pytest.raises(TeamRequestFailed, match="another role"), connect_to_team("admin") as db:
             db.run_statement("select team.settle_member('carol', 'keep', 'spare')")
         root.execute("alter role carol rename to caroline")
         with connect_to_team("admin") as db:
@@ -324,7 +324,7 @@ def test_a_retired_members_role_cannot_join_without_the_admin(
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('mallory', 'retire', '')")
     with (
-        pytest.raises(TeamFailed, match="your role was retired") as refused,
+        pytest.raises(TeamRequestFailed, match="your role was retired") as refused,
         connect_to_team("mallory") as db,
     ):
         db.run_statement("select team.enter(gen_random_uuid(), 'back')")
@@ -608,9 +608,9 @@ def test_no_lock_delays_the_end_of_membership(
         kept = holder == "mallory" and decision != "retire"
         assert told[0]["held"] == int(kept)
         with (
-            pytest.raises(TeamFailed, match="no member"),
+            pytest.raises(TeamRequestFailed, match="no member"),
             connect_to_team("mallory") as again,
-            connect.translate_errors(),
+            connect.convert_driver_errors(),
         ):
             again.run_statement("select team.required()")
     if not kept:
@@ -674,7 +674,7 @@ def test_no_member_can_lock_a_table(alice: Machine, root: Connection) -> None:
     names = [row[0] for row in root.execute(TABLES_QUERY.encode()).fetchall()]
     assert len(names) > 15
     for name in names:
-        with pytest.raises(TeamFailed), connect_to_team("alice") as db, db.transaction():
+        with pytest.raises(TeamRequestFailed), connect_to_team("alice") as db, db.transaction():
             db.run_statement(f"lock table team.{name} in share mode nowait")
 
 
@@ -755,7 +755,10 @@ def test_an_open_search_does_not_block_retention(
         own.run_statement("select team.retain(3000)")
     assert single_value(root, f"select to_regclass('team.{month}') is not null")
     root.execute("begin; lock table team.session")
-    with pytest.raises(TeamFailed, match="lock timeout") as refused, connect_to_team("alice") as db:
+    with (
+        pytest.raises(TeamRequestFailed, match="lock timeout") as refused,
+        connect_to_team("alice") as db,
+    ):
         list_team_sessions(db)
     root.execute("rollback")
     assert "open transaction" in refused.value.remedy
@@ -774,13 +777,13 @@ def test_no_member_can_lock_out_an_owner(
             "lock table team.member in row share mode",
             "select 1 from team.member for update",
         ):
-            with pytest.raises(TeamFailed), connect.translate_errors():
+            with pytest.raises(TeamRequestFailed), connect.convert_driver_errors():
                 db.run_statement(statement)
         root.execute("alter role alice set lock_timeout = '2s'")
         try:
             assert push_from_machine(alice, path).result == "sent"
             with connect_to_team("alice") as own:
-                assert sharing.forget_session(path.stem, own, alice.where) == 1
+                assert sharing.forget_session_and_count_copies(path.stem, own, alice.where) == 1
         finally:
             root.execute("alter role alice reset lock_timeout")
 

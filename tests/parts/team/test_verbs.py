@@ -26,7 +26,7 @@ from resume_hooks.parts.team.fetching import read_pulled_sessions
 from resume_hooks.parts.team.membership import read_project_name
 from resume_hooks.parts.team.pushing import PushResult
 from resume_hooks.parts.team.sessions import TeamSession, choose_team_session
-from resume_hooks.parts.team.team_file import PUSH_MARK_FILE, find_team_folder, read_team
+from resume_hooks.parts.team.team_file import PUSH_ENABLED_FILE_NAME, find_team_folder, read_team
 from resume_hooks.parts.team.verbs.team_answer import format_push_results
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import LineageFinder
@@ -189,7 +189,7 @@ def test_a_push_that_fails_is_reported(
     laptop.run_team_verb("join", "alice")
     session_with_child(laptop, git)
     laptop.run_team_verb("projects", "add")
-    mark = Path(find_team_folder(laptop.where)) / PUSH_MARK_FILE
+    mark = Path(find_team_folder(laptop.where)) / PUSH_ENABLED_FILE_NAME
     # The driver is missing, as in a venv that was rebuilt without the driver.
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "psycopg", None)
@@ -255,7 +255,7 @@ def test_a_session_moves_between_the_machines_of_a_user(
     session_with_child(laptop, git)
     assert read_project_name(str(laptop.here)) == "example.com/acme/parser"
     assert laptop.run_team_verb("projects")["projects"] == []
-    assert not (Path(find_team_folder(laptop.where)) / PUSH_MARK_FILE).exists()
+    assert not (Path(find_team_folder(laptop.where)) / PUSH_ENABLED_FILE_NAME).exists()
     assert laptop.run_team_verb("projects", "add")["projects"] == ["example.com/acme/parser"]
     assert laptop.run_team_verb("status")["behind"] == 2
     would = laptop.run_team_verb("push", "--all", "--dry-run")
@@ -664,6 +664,6 @@ def test_doctor_reports_the_state_of_the_team(
     monkeypatch.setattr(sys, "prefix", str(config_home.config))
     (config_home.config / "requirements.lock").touch()
     assert get_doctor_finding(tmp_path).remedy.endswith("hooks/engine --install --team")
-    team_file.record_failure(("the server is away", "Wait."), 1, Where(), report_at_once=False)
+    team_file.record_push_failure(("the server is away", "Wait."), 1, Where(), report_at_once=False)
     assert get_doctor_finding(tmp_path).code == "team-failing"
     assert get_doctor_finding(tmp_path).detail.startswith("1 session waits")

@@ -14,14 +14,14 @@ PART = Part(
             "handoff",
             ("-o", "--out", "--output", "out"),
             "Also write a handoff document: a .md file, or a folder for one.",
-            "requested_files:require_out_value",
+            "requested_files:require_path_for_out_option",
             is_flag=False,
         ),
         Option(
             "handoff",
             ("--force",),
             "With --out: overwrite the file.",
-            "requested_files:require_out_for_force",
+            "requested_files:require_out_option_with_force",
         ),
     ),
     settings=(
@@ -35,11 +35,13 @@ PART = Part(
         ),
     ),
     answers=(
-        Answer(questions.make_handoff_file_writer, "requested_files:plan_requested_files"),
+        Answer(questions.make_handoff_file_writer, "requested_files:make_document_writer"),
         Answer(
             questions.document_folders_and_extensions,
             "document_folders:find_document_folder_and_suffix",
         ),
-        Answer(questions.note_on_written_files, "document_folders:note_on_written_files"),
+        Answer(
+            questions.build_note_on_written_files, "document_folders:build_note_on_written_files"
+        ),
     ),
 )

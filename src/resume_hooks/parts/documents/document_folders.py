@@ -17,7 +17,7 @@ DOCUMENT_SUFFIX = ".md"
 DOCUMENT_FOLDER_SETTING_NAME = "handoff_dir"
 
 
-def note_on_written_files(where: Where) -> str:
+def build_note_on_written_files(where: Where) -> str:
     """Return a sentence about the documents that remain after an uninstallation.
 
     Return ``""`` if the setting for documents is empty.

@@ -15,24 +15,24 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 
 
-def require_out_value(options: Any) -> None:
+def require_path_for_out_option(options: Any) -> None:
     """Raise UsageError if ``--out`` is empty."""
     if options.out == "":
         raise UsageError("--out names no file", "Name a .md file, or a folder.")
 
 
-def require_out_for_force(options: Any) -> None:
+def require_out_option_with_force(options: Any) -> None:
     """Raise UsageError if ``--force`` is given without ``--out``."""
     if not options.out:
         raise UsageError("--force needs --out", "Overwrite a document that exists already.")
 
 
-def plan_requested_files(
+def make_document_writer(
     fresh_plan: FreshPlan, where: Where, options: Any
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that lists a handoff's documents, or writes them if it gets a receipt.
 
-    ``plan_requested_files`` is this part's answer to ``questions.make_handoff_file_writer``.
+    ``make_document_writer`` is this part's answer to ``questions.make_handoff_file_writer``.
     """
     out_option = options.out if options else None
     if not (out_option or settings.load_settings(where)["handoff_dir"].value):

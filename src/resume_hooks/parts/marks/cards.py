@@ -21,7 +21,7 @@ from resume_hooks.system.text import collapse_line, plain_text
 
 # Imported only for types, because setting a mark does not need the code that plans children.
 if TYPE_CHECKING:
-    from resume_hooks.parts.marks.plan_back import BackPlan, OmittedRecords
+    from resume_hooks.parts.marks.plan_back import BackCommandPlan, OmittedRecords
 
 _UNCHANGED_FILES_NOTE = (
     "that brings back the conversation up to here; files, git and processes stay as they are"
@@ -144,7 +144,7 @@ def format_no_question_card(active_mark: Mark | None, trigger: Trigger, *, is_ex
     return refusal_card(words, mark_text, last_line=f"Replace: {commands}")
 
 
-def format_child_lines(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
+def format_child_lines(receipt: Receipt, back_plan: BackCommandPlan) -> tuple[str, ...]:
     """Return lines about the child of ``>back``: what it contains, and what stays unchanged."""
     mark, goal = (
         back_plan.mark,

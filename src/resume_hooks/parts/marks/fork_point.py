@@ -23,7 +23,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, get_mapping
 from resume_hooks.transcripts.transcript import scan_transcript
 
-FORK_KIND: Final = "fork"
+FORK_CHILD_KIND: Final = "fork"
 FULL_COPY_KINDS = frozenset({"trim", "untrim"})
 """Children of these kinds contain every record of their parent, so ``back`` can use the parent's
 mark in them."""
@@ -45,7 +45,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
             return mark
         path = lineage_finder.locate_parent(ancestor, session.path)
         ancestor = lineage_finder.find_parent(path) if path else None
-    if parent is None or parent.kind != FORK_KIND or parent.subagent or not parent.session_id:
+    if parent is None or parent.kind != FORK_CHILD_KIND or parent.subagent or not parent.session_id:
         return None
     copied_nodes: list[Node] = []
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
-from resume_hooks.parts.marks.plan_back import BackPlan
+from resume_hooks.parts.marks.plan_back import BackCommandPlan
 from resume_hooks.parts.marks.state import Mark
 
 mark_field = FieldDeclarer[Mark]()
-back_field = FieldDeclarer[BackPlan]()
+back_field = FieldDeclarer[BackCommandPlan]()
 
 
 class MarkRow(StrictModel):

@@ -189,7 +189,7 @@ def format_opening_for_screen(data: OpeningData) -> str:
     )
 
 
-CHILD_KIND: Final = "back"
+BACK_CHILD_KIND: Final = "back"
 
 MAX_REPORT_CHARACTERS = 500_000
 """Maximum number of characters in a report."""
@@ -208,7 +208,7 @@ class _ReportPlan(ChildPlan):
         return [_FinalReportWatcher(self.report)]
 
 
-class BackPlan(NamedTuple):
+class BackCommandPlan(NamedTuple):
     """The plan of ``back``.
 
     ``child`` contains the records up to the mark. If the mark cannot be found, ``child`` is a fresh
@@ -245,7 +245,7 @@ def validate_report(report: str) -> str:
 
 def go_back(
     session: SessionFile, mark: Mark, report: str, caller: Caller
-) -> tuple[BackPlan, Receipt]:
+) -> tuple[BackCommandPlan, Receipt]:
     """Write a child of ``session`` that is cut at ``mark``, and use up the mark.
 
     If writing fails, the mark is kept. Raise the errors of ``plan_back``.
@@ -261,7 +261,7 @@ def go_back(
 
 def plan_back(
     session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None
-) -> BackPlan:
+) -> BackCommandPlan:
     """Plan a child of ``session`` that is cut at ``mark``.
 
     If ``session`` is a fork, no report is needed, because the child also contains a digest of what
@@ -278,7 +278,7 @@ def plan_back(
     omitted_records = _find_omitted_records(
         parent, omitted_nodes, mark.record + 1 if missing_mark_reason else None, where
     )
-    child = agents.draft_child(session, CHILD_KIND, where, output_dir)
+    child = agents.draft_child(session, BACK_CHILD_KIND, where, output_dir)
     fork_digest = ""
     if mark.left_parent_id:
         if omitted_records is None:
@@ -336,7 +336,7 @@ def plan_back(
         )
         child_plan = _ReportPlan(draft=child, body=body, sizes=sizes, report=closing.text)
     child_plan = replace(child_plan, remarks=(*remarks, *child_plan.remarks))
-    return BackPlan(child_plan, mark, report, omitted_records, missing_mark_reason)
+    return BackCommandPlan(child_plan, mark, report, omitted_records, missing_mark_reason)
 
 
 class _SplitSession(NamedTuple):

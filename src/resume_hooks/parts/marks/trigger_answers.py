@@ -27,7 +27,7 @@ from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.text import plain_text
 
 YES_ARGUMENT, CANCEL_ARGUMENT = "yes", "cancel"
-QUESTION_KIND = "checkpoint"
+QUESTION_FILE_PREFIX = "checkpoint"
 """The prefix of the names of files that store questions. The names of files that store marks start
 with ``mark-``."""
 
@@ -59,7 +59,10 @@ def _set_mark(session: SessionFile, request: Request) -> Report:
         try:
             confirmations.store_question(
                 StoredQuestion(
-                    session.session_id, placed_mark.mark.goal, time.time(), kind=QUESTION_KIND
+                    session.session_id,
+                    placed_mark.mark.goal,
+                    time.time(),
+                    kind=QUESTION_FILE_PREFIX,
                 )
             )
         except OSError as error:
@@ -82,9 +85,9 @@ def _set_mark(session: SessionFile, request: Request) -> Report:
 
 def _cancel_mark(session: SessionFile, request: Request) -> Report:
     """Discard an open question about replacing the mark. If there is none, delete the mark."""
-    question = confirmations.find_question(session.session_id, QUESTION_KIND)
+    question = confirmations.find_question(session.session_id, QUESTION_FILE_PREFIX)
     had_question = (
-        confirmations.consume_question(session.session_id, QUESTION_KIND)
+        confirmations.consume_question(session.session_id, QUESTION_FILE_PREFIX)
         and question is not None
         and question.is_open
     )
@@ -102,7 +105,7 @@ def _replace_mark(session: SessionFile, request: Request) -> Report:
     The new mark has the goal that the question showed. If no question is open, the mark stays, and
     the report says so.
     """
-    question = confirmations.find_question(session.session_id, QUESTION_KIND)
+    question = confirmations.find_question(session.session_id, QUESTION_FILE_PREFIX)
     if question is None or not question.is_open:
         active_mark = state.find_mark(session.session_id)
         return make_text_report(
@@ -112,7 +115,7 @@ def _replace_mark(session: SessionFile, request: Request) -> Report:
         )
     placed_mark = _place_mark(session, question.options, request)
     state.save_mark(placed_mark.mark)
-    confirmations.consume_question(session.session_id, QUESTION_KIND)
+    confirmations.consume_question(session.session_id, QUESTION_FILE_PREFIX)
     return make_text_report(
         cards.format_set_card(placed_mark, request.trigger, has_replaced=True, is_already_set=False)
     )
@@ -151,7 +154,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
     plan, receipt = plan_back.go_back(request.session, mark, request.text, request.caller())
     with contextlib.suppress(OSError):
         # If an older question stayed open, a yes to it would set a new mark.
-        confirmations.consume_question(request.session_id, QUESTION_KIND)
+        confirmations.consume_question(request.session_id, QUESTION_FILE_PREFIX)
         # If a handoff stayed pending, /clear would continue the conversation that the user has just
         # left.
         pending_handoff.consume_handoffs_of_parent(request.session_id)

@@ -17,7 +17,7 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.parts.secrets.file_scan import (
-    FOLDER_NAME_PLACE,
+    PLACE_FOR_SECRETS_IN_FOLDER_NAMES,
     FileScan,
     FoundSecret,
     scan_chunks,
@@ -32,10 +32,10 @@ from resume_hooks.parts.secrets.locations import (
     UNPACKED_COPY,
     VAULT_COPY,
     Location,
-    contains_record_lines,
     find_archived_session,
+    find_locations_in_state_folder,
     find_session_locations,
-    find_state_locations,
+    is_record_file,
     list_regular_files,
     read_archived_chunks,
 )
@@ -111,7 +111,7 @@ class Audit(NamedTuple):
     warnings: list[str]
 
 
-def audit_sessions(
+def audit_sessions_for_secrets(
     where: Where,
     *,
     sessions: Collection[str] | None,
@@ -263,7 +263,7 @@ class _AuditRun:
             scan = self._scans_by_inode.get(name) or scan_file(
                 location.path,
                 last_scan,
-                by_line=contains_record_lines(location.path),
+                by_line=is_record_file(location.path),
                 count_read_bytes=self._add_bytes_read,
             )
             self._scans_by_inode[name] = scan
@@ -308,7 +308,7 @@ def _find_locations(sessions: Collection[str] | None, where: Where) -> Iterator[
             yield location
     if sessions is None:
         cache_path = os.path.join(where.state, CACHE_FILE_NAME)
-        for location in find_state_locations(where):
+        for location in find_locations_in_state_folder(where):
             if location.kind != INDEXED and location.path != cache_path:
                 yield location
 
@@ -343,7 +343,7 @@ def _build_leaks(location: Location, scan: FileScan) -> Iterator[Leak]:
             reference = (
                 f"{location.session_id}/{subagent_name(location.path)}:{finding.line_number}"
             )
-        is_folder = finding.archived_file_path == FOLDER_NAME_PLACE
+        is_folder = finding.archived_file_path == PLACE_FOR_SECRETS_IN_FOLDER_NAMES
         if finding.archived_file_path and not is_folder:
             file = os.path.join(location.path, finding.archived_file_path)
         else:
@@ -357,7 +357,7 @@ def _build_leaks(location: Location, scan: FileScan) -> Iterator[Leak]:
         )
         yield Leak(
             finding.kind,
-            FOLDER_NAME_PLACE if is_folder else location.kind,
+            PLACE_FOR_SECRETS_IN_FOLDER_NAMES if is_folder else location.kind,
             location.session_id,
             reference,
             file,

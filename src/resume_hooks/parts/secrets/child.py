@@ -20,7 +20,7 @@ from resume_hooks.derive.child.inherited_metadata import (
 from resume_hooks.derive.child.rewrite_chain import Edit, make_parent_scan, plan_chain_rewrite
 from resume_hooks.derive.child.write_child import SCRUB_KIND, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
-from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.cleaner import SecretCleaner
 from resume_hooks.parts.secrets.locations import OWN_SESSION, SIDECAR, Location, list_regular_files
 from resume_hooks.parts.secrets.purge import write_scrubbed_file
 from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where
@@ -49,7 +49,7 @@ class ScrubPlan(ChildPlan):
     ``copied_record_ids`` contains the ids of the records that are copied from the parent.
     """
 
-    cleaner: Cleaner
+    cleaner: SecretCleaner
     copied_record_ids: tuple[str, ...]
 
     def run_checks(self, path: str) -> list[Check]:
@@ -95,7 +95,7 @@ class ScrubPlan(ChildPlan):
         for path in list_regular_files(os.path.join(where.file_history, child_id)):
             if any(
                 cleaned_chunk.removed_secrets or cleaned_chunk.has_unremovable_secret
-                for cleaned_chunk in self.cleaner.clean_file(path, by_line=False)
+                for cleaned_chunk in self.cleaner.read_cleaned_chunks(path, by_line=False)
             ):
                 removal.remove_file(path, where.file_history, follow_root=True)
                 dropped_count += 1
@@ -103,7 +103,7 @@ class ScrubPlan(ChildPlan):
 
 
 def plan_scrubbed_child(
-    session: SessionFile, where: Where, cleaner: Cleaner, *, output_dir: str | None = None
+    session: SessionFile, where: Where, cleaner: SecretCleaner, *, output_dir: str | None = None
 ) -> ChildPlan:
     """Plan a child without secrets for a session of any agent.
 
@@ -132,8 +132,8 @@ def plan_scrubbed_child(
     measured_parent = make_parent_scan(session, transcript, survey, read_back, trimmed_pieces)
     child = make_draft(session, measured_parent.ends, SCRUB_KIND, where, output_dir)
     child = child._replace(
-        root_title=cleaner.clean_text_of_this_program(child.root_title),
-        lineage_text=cleaner.clean_text_of_this_program(child.lineage_text),
+        root_title=cleaner.clean_generated_text(child.root_title),
+        lineage_text=cleaner.clean_generated_text(child.lineage_text),
     )
     child_id = child.session_id
     metadata = [
@@ -186,7 +186,7 @@ class _ThinkingEditCollector:
     number.
     """
 
-    def __init__(self, cleaner: Cleaner) -> None:
+    def __init__(self, cleaner: SecretCleaner) -> None:
         self.edits: dict[int, Edit] = {}
         self.removed_lines: set[int] = set()
         self._cleaner = cleaner

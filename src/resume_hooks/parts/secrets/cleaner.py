@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.parts.secrets.literals import MIN_NAMED_CHARACTERS, Literals
+from resume_hooks.parts.secrets.literals import MIN_NAMED_CHARACTERS, KnownSecrets
 from resume_hooks.parts.secrets.locations import (
     BINARY_FORMAT,
     LINE_FORMAT,
@@ -70,7 +70,7 @@ class CleanedBytes(NamedTuple):
     has_unremovable_secret: bool
 
 
-class Cleaner:
+class SecretCleaner:
     """Removes known secrets (``literals``) and the secrets that the scanner recognises.
 
     If ``kinds`` is not empty, it selects the kinds of recognised secrets to remove. Known secrets
@@ -80,17 +80,17 @@ class Cleaner:
     def __init__(
         self,
         kinds: Collection[str] = (),
-        literals: Literals | None = None,
+        literals: KnownSecrets | None = None,
         *,
         scanning: bool = True,
     ) -> None:
         self._kinds = frozenset(kinds)
-        self._literals = literals or Literals({})
+        self._literals = literals or KnownSecrets({})
         self._scans_for_secrets = scanning
         self._last_clean_folder = b""
         """The last scanned folder name without a secret."""
 
-    def clean_file(self, path: str, *, by_line: bool) -> Iterator[CleanedBytes]:
+    def read_cleaned_chunks(self, path: str, *, by_line: bool) -> Iterator[CleanedBytes]:
         """Yield the chunks of a file without their secrets. Raise OSError if the file cannot be read.
 
         With ``by_line``, each chunk is a line. Otherwise the whole file is one chunk.
@@ -101,7 +101,7 @@ class Cleaner:
         """Check whether a file has a secret that can be removed. Raise OSError if the file is unreadable."""
         return any(
             cleaned_chunk.removed_secrets
-            for cleaned_chunk in self.clean_file(path, by_line=by_line)
+            for cleaned_chunk in self.read_cleaned_chunks(path, by_line=by_line)
         )
 
     def clean_chunk(self, chunk: FileChunk) -> CleanedBytes:
@@ -158,7 +158,7 @@ class Cleaner:
             raw if b"\0" in raw else _clean_until_stable(raw, clean_once), removed_secrets
         )
 
-    def clean_text_of_this_program(self, text: str) -> str:
+    def clean_generated_text(self, text: str) -> str:
         """Return a text that this program wrote, for example a title, without secrets."""
         return self.clean_text(text.encode("utf-8", "surrogatepass")).raw.decode(
             "utf-8", "surrogatepass"

@@ -29,7 +29,7 @@ _DIGESTED_EDGE_BYTES = 4096
 is the same as in the last search, the searched part has not been rewritten."""
 
 
-FOLDER_NAME_PLACE = "folder name"
+PLACE_FOR_SECRETS_IN_FOLDER_NAMES = "folder name"
 """The place of a secret in a folder name. Such a secret cannot be removed, because the client uses the
 name of the folder to find the session."""
 
@@ -253,7 +253,7 @@ class _BlockScanner:
                 length,
                 "",
                 "",
-                FOLDER_NAME_PLACE,
+                PLACE_FOR_SECRETS_IN_FOLDER_NAMES,
             )
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, WriteFailed
-from resume_hooks.parts.secrets.cleaner import Cleaner, RemovedSecret
+from resume_hooks.parts.secrets.cleaner import RemovedSecret, SecretCleaner
 from resume_hooks.parts.secrets.literals import (
-    NAMED_KIND,
-    Literals,
+    KIND_OF_SUPPLIED_SECRETS,
+    KnownSecrets,
     is_distinctive_secret,
     is_searchable_token,
     split_encoded_lines,
@@ -40,13 +40,13 @@ from resume_hooks.parts.secrets.locations import (
     VAULT_COPY,
     FileChunk,
     Location,
-    contains_record_lines,
     find_archived_session,
     find_client_locations,
     find_document_locations,
+    find_locations_in_state_folder,
     find_related_sessions,
     find_session_locations,
-    find_state_locations,
+    is_record_file,
     list_regular_files,
     read_archived_chunks,
     read_file_chunks,
@@ -99,7 +99,9 @@ class SecretsInLocation(NamedTuple):
     printed_secrets: tuple[RemovedSecret, ...]
 
 
-def find_secrets_in_file(location: Location, cleaner: Cleaner, where: Where) -> SecretsInLocation:
+def find_secrets_in_file(
+    location: Location, cleaner: SecretCleaner, where: Where
+) -> SecretsInLocation:
     """Return the secrets in a file or an archived session.
 
     Raise OSError or WriteFailed if it cannot be read.
@@ -139,7 +141,7 @@ def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChun
             yield FileChunk(text.encode("utf-8", "replace"), TEXT_FORMAT)
     elif location.kind != INDEXED:
         # The index is always rebuilt, so its content need not be searched.
-        yield from read_file_chunks(location.path, by_line=contains_record_lines(location.path))
+        yield from read_file_chunks(location.path, by_line=is_record_file(location.path))
 
 
 def _read_location_state(location: Location) -> object:
@@ -205,8 +207,8 @@ class ScrubFindings:
     kinds_by_secret: Mapping[str, str]
     clean_location_states: dict[Location, object]
     locations_with_secrets: tuple[LocationWithSecrets, ...]
-    scanning_cleaner: Cleaner
-    literal_cleaner: Cleaner
+    scanning_cleaner: SecretCleaner
+    literal_cleaner: SecretCleaner
     open_reason: str
     session_title: str
     short_values: frozenset[str] = frozenset()
@@ -220,7 +222,7 @@ class ScrubFindings:
             if row.state == UNCHANGED_STATE and row.location.kind != INDEXED
         ]
 
-    def choose_cleaner(self, location: Location) -> Cleaner:
+    def choose_cleaner(self, location: Location) -> SecretCleaner:
         """Return the cleaner for a file.
 
         In the files of the session, its children and its ancestors, the cleaner also scans for
@@ -245,7 +247,7 @@ def search_all_files(
     secrets of all kinds are searched for.
     """
     values = named_secrets or {}
-    cleaner = Cleaner(kinds, Literals(values))
+    cleaner = SecretCleaner(kinds, KnownSecrets(values))
     empty_findings = ScrubFindings(
         session, kinds, reach, {}, values, {}, (), cleaner, cleaner, "", ""
     )
@@ -296,9 +298,9 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
     texts_by_value = {
         value: kind
         for value, kind in values.items()
-        if kind == NAMED_KIND or not is_searchable_token(value)
+        if kind == KIND_OF_SUPPLIED_SECRETS or not is_searchable_token(value)
     }
-    literals = Literals(
+    literals = KnownSecrets(
         texts_by_value,
         {value: kind for value, kind in values.items() if value not in texts_by_value},
     )
@@ -310,14 +312,14 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
         if values == previous_findings.kinds_by_secret
         else {},
         short_values=frozenset(short_values),
-        scanning_cleaner=Cleaner(previous_findings.selected_kinds, literals),
-        literal_cleaner=Cleaner(literals=literals, scanning=False),
+        scanning_cleaner=SecretCleaner(previous_findings.selected_kinds, literals),
+        literal_cleaner=SecretCleaner(literals=literals, scanning=False),
     )
     client_processes = RunningClients(where)
     all_locations = [
         *find_document_locations(session, where),
         *find_client_locations(where),
-        *find_state_locations(where),
+        *find_locations_in_state_folder(where),
         *locations,
     ]
     rows = [
@@ -343,9 +345,7 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
         findings,
         locations_with_secrets=tuple(rows),
         open_reason=open_reason,
-        session_title=findings.literal_cleaner.clean_text_of_this_program(
-            HeadTail(session.path).title
-        ),
+        session_title=findings.literal_cleaner.clean_generated_text(HeadTail(session.path).title),
     )
 
 

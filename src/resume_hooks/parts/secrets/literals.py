@@ -19,7 +19,7 @@ from urllib.parse import quote, quote_plus
 from resume_hooks.errors import UsageError
 from resume_hooks.redaction.texts import placeholder_of_secret
 
-NAMED_KIND = "named"
+KIND_OF_SUPPLIED_SECRETS = "named"
 """The kind of a secret that the user supplied."""
 
 MIN_NAMED_CHARACTERS = 6
@@ -39,7 +39,7 @@ MIN_CHARACTERS_WITHOUT_DIGITS = 20
 """The minimum number of characters of a secret without digits that is searched for inside words."""
 
 MAX_NAMED_SECRETS = 100
-MAX_NAMED_BYTES = 16 * 1024
+MAX_SECRET_INPUT_BYTES = 16 * 1024
 
 MAX_SEPARATELY_SEARCHED_FORMS = 64
 """If there are at most this many encoded forms, each form is searched for separately before a
@@ -84,16 +84,16 @@ r"""Matches the position at which a word or a secret can begin. It may follow an
 _TOKEN_END_PATTERN = re.compile(r"(?![A-Za-z0-9])")
 
 
-def parse_named_secrets(raw: bytes) -> dict[str, str]:
+def parse_supplied_secrets(raw: bytes) -> dict[str, str]:
     """Return the secrets that the user supplied, one per line. Each secret has the kind ``named``.
 
     If the input is a private key, the key as a whole is also returned as a secret. Raise UsageError
     if the input is not UTF-8 or if a secret is too short. The error message contains no part of a
     secret.
     """
-    if len(raw) > MAX_NAMED_BYTES:
+    if len(raw) > MAX_SECRET_INPUT_BYTES:
         raise UsageError(
-            f"The input is longer than {MAX_NAMED_BYTES:,} bytes", "Give only the secrets."
+            f"The input is longer than {MAX_SECRET_INPUT_BYTES:,} bytes", "Give only the secrets."
         )
     try:
         text = raw.decode().replace("\r\n", "\n").strip("\n")
@@ -125,7 +125,7 @@ def parse_named_secrets(raw: bytes) -> dict[str, str]:
         whole_key = [text]
     else:
         whole_key = []
-    return dict.fromkeys([*whole_key, *lines], NAMED_KIND)
+    return dict.fromkeys([*whole_key, *lines], KIND_OF_SUPPLIED_SECRETS)
 
 
 def is_distinctive_secret(value: str) -> bool:
@@ -229,7 +229,7 @@ class _EncodedForm(NamedTuple):
         return end
 
 
-class Literals:
+class KnownSecrets:
     """Known secrets that are searched for as text.
 
     ``values`` maps each secret to its kind. ``tokens`` maps short secrets to their kinds. A short
@@ -302,7 +302,7 @@ class Literals:
 def _build_encoded_forms(kinds_by_secret: Mapping[str, str]) -> Iterator[_EncodedForm]:
     """Yield the forms in which secrets may occur, including the beginnings of long secrets."""
     for value, kind in kinds_by_secret.items():
-        was_found_by_scanner = kind != NAMED_KIND
+        was_found_by_scanner = kind != KIND_OF_SUPPLIED_SECRETS
         for text in encode_secret(value):
             yield _EncodedForm(
                 text, kind, extends_to_word_end=was_found_by_scanner and text == value
@@ -311,7 +311,10 @@ def _build_encoded_forms(kinds_by_secret: Mapping[str, str]) -> Iterator[_Encode
         prefix = value[: max(MIN_PREFIX_CHARACTERS, int(len(value) * MIN_PREFIX_FRACTION))]
         if len(prefix) < len(value):
             yield _EncodedForm(
-                prefix, kind, value[len(prefix) :], extends_to_word_end=kind != NAMED_KIND
+                prefix,
+                kind,
+                value[len(prefix) :],
+                extends_to_word_end=kind != KIND_OF_SUPPLIED_SECRETS,
             )
 
 

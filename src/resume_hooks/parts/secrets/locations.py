@@ -72,7 +72,7 @@ OWN_SESSION, CHILD, PARENT, OTHER_SESSION = "own", "child", "parent", "other"
 LINE_FORMAT, TEXT_FORMAT, BINARY_FORMAT = "line", "text", "binary"
 """The possible formats of a chunk."""
 
-RECORD_FILE_KINDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
+TRANSCRIPT_FILE_KINDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
 """The kinds of files that contain one record per line."""
 
 _SESSION_ID_PATTERN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -142,7 +142,7 @@ def find_session_locations(relations: Mapping[str, str], where: Where) -> list[L
     )
 
 
-def find_state_locations(where: Where) -> Iterator[Location]:
+def find_locations_in_state_folder(where: Where) -> Iterator[Location]:
     """Yield the files in the state folder that contain no copies of sessions: notes, logs and the index."""
     state_folder = where.state
     for path in list_regular_files(
@@ -380,7 +380,7 @@ def find_archived_session(location: Location, where: Where) -> ArchivedSession |
     return None
 
 
-def contains_record_lines(path: str) -> bool:
+def is_record_file(path: str) -> bool:
     """Check whether a file has one record per line, according to its name."""
     return TRANSCRIPT_SUFFIX in os.path.basename(path)
 
@@ -409,7 +409,7 @@ def read_file_chunks(path: str, *, by_line: bool) -> Iterator[FileChunk]:
 def read_archived_chunks(archived: ArchivedSession) -> Iterator[FileChunk]:
     """Yield the chunks of all files of an archived session. Raise OSError if a file cannot be read."""
     for part, packed_chunks in unpack.read_pack_contents(archived.folder, list(archived.all_parts)):
-        if not contains_record_lines(part.place) and part.size <= MAX_WHOLE_TEXT_BYTES:
+        if not is_record_file(part.place) and part.size <= MAX_WHOLE_TEXT_BYTES:
             yield FileChunk(b"".join(packed_chunks), TEXT_FORMAT, part.place)
             continue
         offset = 0

@@ -22,7 +22,7 @@ from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.archive.vault.trash import list_deleted
 from resume_hooks.derive.child import claims
 from resume_hooks.errors import ResumeHooksError, SessionOpen, WriteFailed
-from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.cleaner import SecretCleaner
 from resume_hooks.parts.secrets.findings import (
     REMAINING_STATE,
     REMOVED_STATE,
@@ -36,14 +36,14 @@ from resume_hooks.parts.secrets.findings import (
 from resume_hooks.parts.secrets.locations import (
     INDEXED,
     OWN_SESSION,
-    RECORD_FILE_KINDS,
     TRANSCRIPT,
+    TRANSCRIPT_FILE_KINDS,
     TRASHED,
     UNPACKED_COPY,
     VAULT_COPY,
     Location,
-    contains_record_lines,
     find_archived_session,
+    is_record_file,
 )
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.search.index.connect import delete_index, opened_index
@@ -69,7 +69,7 @@ RETRY_HINT = "Run the command once more."
 FILE_APPEARED_MESSAGE = "The file appeared during the rewrite. Run the command again."
 
 
-def purge_secrets(findings: ScrubFindings, where: Where) -> list[LocationWithSecrets]:
+def remove_secrets_from_files(findings: ScrubFindings, where: Where) -> list[LocationWithSecrets]:
     """Remove the secrets from all files that ``findings`` selects.
 
     Return each file or archived session with its new state, in the order of ``findings``. If a file
@@ -212,7 +212,7 @@ def _rewrite_location(
     return row._replace(state=REMOVED_STATE)
 
 
-def _remove_secrets_from_location(location: Location, cleaner: Cleaner, where: Where) -> None:
+def _remove_secrets_from_location(location: Location, cleaner: SecretCleaner, where: Where) -> None:
     if archived := find_archived_session(location, where):
         rewrite.rewrite_archived(
             archived,
@@ -257,7 +257,7 @@ def _rebuild_index(row: LocationWithSecrets, where: Where) -> LocationWithSecret
         return row._replace(reason=f"The next search will rebuild it: {error.message}")
 
 
-def write_scrubbed_file(location: Location, cleaner: Cleaner, where: Where) -> None:
+def write_scrubbed_file(location: Location, cleaner: SecretCleaner, where: Where) -> None:
     """Replace a file with a copy without secrets. A file without secrets is not changed.
 
     Raise OSError, WriteFailed or CheckFailed. After such an error, the file is unchanged, unless
@@ -274,9 +274,13 @@ def write_scrubbed_file(location: Location, cleaner: Cleaner, where: Where) -> N
 
 
 def _replace_by_scrubbed_copy(
-    location: Location, original_descriptor: int, copy_path: str, cleaner: Cleaner, where: Where
+    location: Location,
+    original_descriptor: int,
+    copy_path: str,
+    cleaner: SecretCleaner,
+    where: Where,
 ) -> None:
-    by_line = contains_record_lines(location.path)
+    by_line = is_record_file(location.path)
     if not cleaner.file_has_secret(copy_path, by_line=by_line):
         return
 
@@ -284,19 +288,22 @@ def _replace_by_scrubbed_copy(
         os.chmod(
             path,
             PRIVATE_MODE
-            if location.kind in RECORD_FILE_KINDS
+            if location.kind in TRANSCRIPT_FILE_KINDS
             else stat.S_IMODE(os.fstat(original_descriptor).st_mode),
         )
         secret_check = Check(
             "no secret is found in it", not cleaner.file_has_secret(path, by_line=by_line)
         )
-        if location.kind in RECORD_FILE_KINDS:
+        if location.kind in TRANSCRIPT_FILE_KINDS:
             shape_checks = check_same_structure(scan_transcript(copy_path), scan_transcript(path))
         else:
             shape_checks = []
         invariants.require_all_checks([secret_check, *shape_checks], location.path)
 
-    chunks = (cleaned_chunk.raw for cleaned_chunk in cleaner.clean_file(copy_path, by_line=by_line))
+    chunks = (
+        cleaned_chunk.raw
+        for cleaned_chunk in cleaner.read_cleaned_chunks(copy_path, by_line=by_line)
+    )
     remove_links(location.path, where)  # A hard link to the old file would preserve the secrets.
     replace_session(location.path, original_descriptor, copy_path, chunks, check_written_file)
     if cleaner.file_has_secret(location.path, by_line=by_line):

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from resume_hooks.parts.team import team_file
-from resume_hooks.parts.team.team_file import PUSH_MARK_FILE, find_team_folder, read_team
+from resume_hooks.parts.team.team_file import PUSH_ENABLED_FILE_NAME, find_team_folder, read_team
 from resume_hooks.paths import Where
 from resume_hooks.system.text import format_count
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
 
 
-def queue_deleted_session(session_id: str, where: Where) -> list[str]:
+def queue_deletion_on_server(session_id: str, where: Where) -> list[str]:
     """Queue a deleted session, which the next push removes from the server. Return notes for the user."""
     if read_team(where) is None:
         return []
@@ -35,22 +35,22 @@ def queue_scrubbed_sessions(sessions: Iterable[str], where: Where) -> list[str]:
     """
     if read_team(where) is None:
         return []
-    from resume_hooks.parts.team.sharing import queue_replacement_push
+    from resume_hooks.parts.team.sharing import queue_replacement_of_server_copy
 
     return [
         note
         for session_id in dict.fromkeys(sessions)
-        if session_id and (note := queue_replacement_push(session_id, where))
+        if session_id and (note := queue_replacement_of_server_copy(session_id, where))
     ]
 
 
-def push_unsent_sessions(where: Where, is_over: Callable[[], bool]) -> None:
+def push_unsent_sessions_if_enabled(where: Where, is_over: Callable[[], bool]) -> None:
     """Push the turns that earlier pushes did not send. Stop early if ``is_over`` returns true.
 
     Turns remain unsent if they ended less than a minute after a push, or if the server was
     unreachable.
     """
-    if not os.path.exists(os.path.join(find_team_folder(where), PUSH_MARK_FILE)):
+    if not os.path.exists(os.path.join(find_team_folder(where), PUSH_ENABLED_FILE_NAME)):
         return
     from resume_hooks.parts.team.background import push_unsent
 
@@ -62,7 +62,7 @@ def check_pushes(_: str) -> Finding:
     from resume_hooks.maintenance.doctor import make_ok_finding, make_problem_finding
     from resume_hooks.parts.team.connect import DRIVER_PACKAGE, format_driver_remedy
 
-    team, failure = team_file.read_team(Where()), team_file.read_failure(Where())
+    team, failure = team_file.read_team(Where()), team_file.read_push_failure(Where())
     if team is None:
         return make_ok_finding("none was joined", "none")
     if failure:

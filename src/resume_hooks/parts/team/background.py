@@ -1,6 +1,6 @@
 """Push sessions in the background, and check whether a model may search the server.
 
-The modification time of the push mark (``PUSH_MARK_FILE``) is the time of the last attempt to push.
+The modification time of the push mark (``PUSH_ENABLED_FILE_NAME``) is the time of the last attempt to push.
 After a failed attempt, it is set to the time of the next attempt, and no process pushes before
 then. Turns are pushed at most once a minute. If a turn ends less than a minute after a push, the
 turn's hook waits for the rest of the minute and then pushes, even if the client has exited. The
@@ -21,22 +21,22 @@ from resume_hooks.hooks import hook_replies
 from resume_hooks.hooks.background import HOOK_NICENESS, MAX_INPUT_BYTES
 from resume_hooks.parts.team import team_file
 from resume_hooks.parts.team.connect import MAX_PUSH_SECONDS, DriverMissing, connect_to_team
-from resume_hooks.parts.team.cursor import read_cursor, read_pushed_ids
+from resume_hooks.parts.team.cursor import read_pushed_session_ids, read_upload_progress
 from resume_hooks.parts.team.membership import read_project_name
 from resume_hooks.parts.team.pushing import has_unsent_data, push_session
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sharing import (
     find_expired_ids_and_retention_days,
     has_queued_deletions,
-    remove_queued_and_expired_sessions,
+    remove_queued_sessions_and_expired_sessions,
 )
 from resume_hooks.parts.team.team_file import (
-    PUSH_MARK_FILE,
+    PUSH_ENABLED_FILE_NAME,
     Team,
     find_team_folder,
     read_team,
-    record_failure,
     record_push,
+    record_push_failure,
 )
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
@@ -75,14 +75,14 @@ def find_pushable_sessions(team: Team, where: Where) -> list[SessionFile]:
     if data_rules.read_data_rules(where):
         return []
     is_added_by_folder: dict[str, bool] = {}
-    pushed_session_ids = read_pushed_ids(where)
+    pushed_session_ids = read_pushed_session_ids(where)
     return [
         session
         for session in locate.all_sessions(where)
         if _belongs_to_team(session, team, where, is_added_by_folder)
         or (
             session.session_id in pushed_session_ids
-            and read_cursor(session.session_id, where).must_replace
+            and read_upload_progress(session.session_id, where).must_replace_server_copy
         )
     ]
 
@@ -131,7 +131,10 @@ def push_unsent(
     attempt failed less than ``RETRY_PAUSE_SECONDS`` ago. To push without checking the last attempt,
     pass ``-RETRY_PAUSE_SECONDS`` as ``pause_seconds``.
     """
-    team, push_mark = read_team(where), os.path.join(find_team_folder(where), PUSH_MARK_FILE)
+    team, push_mark = (
+        read_team(where),
+        os.path.join(find_team_folder(where), PUSH_ENABLED_FILE_NAME),
+    )
     with contextlib.suppress(ResumeHooksError, OSError):
         if (
             team is None
@@ -153,13 +156,13 @@ def push_unsent(
         os.utime(push_mark)
         # Imported here because a push from the command line does not need this module, whose import
         # takes 65 ms.
-        from resume_hooks.parts.team.fetching import remove_unreadable_copies
+        from resume_hooks.parts.team.fetching import remove_copies_without_read_access
 
         try:
             with connect_to_team(team.service) as db:
                 db.set_deadline(MAX_PUSH_SECONDS)
-                remove_queued_and_expired_sessions(db, where)
-                remove_unreadable_copies(db, where)
+                remove_queued_sessions_and_expired_sessions(db, where)
+                remove_copies_without_read_access(db, where)
                 _push_sessions(sessions, team, db, where, is_time_over)
             record_push(where)
         except Exception as error:  # noqa: BLE001 - a bug of ours, too: the scanner's stops a push, and nobody would know
@@ -174,7 +177,7 @@ def push_unsent(
                 bug_log.log_bug("team push", __version__, error, where)
                 bug_text = f"a bug in resume-hooks stopped the push ({type(error).__name__})"
                 reason, report_at_once = (bug_text, "Report it: resume-hooks doctor --bundle"), True
-            record_failure(reason, len(unsent_sessions), where, report_at_once=report_at_once)
+            record_push_failure(reason, len(unsent_sessions), where, report_at_once=report_at_once)
 
 
 def _push_sessions(
@@ -202,7 +205,7 @@ def _push_sessions(
         raise last_error
 
 
-def check_model_search_allowed(where: Where) -> None:
+def require_model_search_permission(where: Where) -> None:
     """Raise UsageError if the user has not allowed the model to search the team's server."""
     search_setting = settings.load_settings(where)["team_model_search"]
     # An environment variable cannot give the permission, because the model could set the variable
@@ -257,7 +260,8 @@ def main() -> None:
     pause = 0.0
     with contextlib.suppress(OSError):
         elapsed = (
-            time.time() - os.stat(os.path.join(find_team_folder(where), PUSH_MARK_FILE)).st_mtime
+            time.time()
+            - os.stat(os.path.join(find_team_folder(where), PUSH_ENABLED_FILE_NAME)).st_mtime
         )
         pause = PUSH_PAUSE_SECONDS - elapsed if 0 <= elapsed < PUSH_PAUSE_SECONDS else 0.0
     # If another process is already waiting to push this session, that process will also push this

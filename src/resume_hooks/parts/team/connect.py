@@ -90,13 +90,13 @@ has run for this number of seconds does not start to push another session.
 _MAX_MESSAGE_CHARACTERS = 300
 """An error message of the server is cut to this number of characters."""
 
-SERVER_REMEDY = "Ask who manages the team's database."
+INVALID_SERVER_ANSWER_ADVICE = "Ask who manages the team's database."
 """What to do if the server returns data that it should never return."""
 
 _parse_version = make_whole_number_parser(0, 1_000_000)
 
 
-class TeamFailed(ResumeHooksError, code="team-failed"):
+class TeamRequestFailed(ResumeHooksError, code="team-failed"):
     """Raised if the team's database is unreachable or refuses a request.
 
     ``sqlstate`` is the SQLSTATE of the error, or ``""`` if the error has none.
@@ -107,7 +107,7 @@ class TeamFailed(ResumeHooksError, code="team-failed"):
         self.sqlstate = state
 
 
-class DriverMissing(TeamFailed):
+class DriverMissing(TeamRequestFailed):
     """Raised if the database driver is not installed for this Python."""
 
 
@@ -126,7 +126,7 @@ def format_driver_remedy() -> str:
     )
 
 
-def validate_service(text: str) -> str:
+def validate_service_name(text: str) -> str:
     """Return ``text`` if it is a valid name of a libpq service.
 
     Raise UsageError for any other text, for example for a connection string with a password.
@@ -146,11 +146,11 @@ def validate_service(text: str) -> str:
 def connect_to_team(service: str, *, allows_any_version: bool = False) -> Iterator[Database]:
     """Open a connection in autocommit mode for the duration of the block.
 
-    Database errors inside the block are raised as TeamFailed. TeamFailed is also raised if the
+    Database errors inside the block are raised as TeamRequestFailed. TeamRequestFailed is also raised if the
     database has an unsupported schema version, unless ``allows_any_version`` is true.
     """
     driver = _import_driver()
-    with translate_errors():
+    with convert_driver_errors():
         with limit_memory(), _hide_project_variables():
             connection = _build_bounded_connection_class(driver).connect(
                 **_build_connection_options(service), autocommit=True
@@ -158,7 +158,7 @@ def connect_to_team(service: str, *, allows_any_version: bool = False) -> Iterat
         with connection:
             connection.add_notify_handler(_discard_notification)
             if connection.info.server_version < MIN_SERVER_VERSION:
-                raise TeamFailed(
+                raise TeamRequestFailed(
                     "The server is older than PostgreSQL 15",
                     "Use a newer server for the team's sessions.",
                 )
@@ -176,7 +176,7 @@ def suppress_answer_timeout(db: Database) -> Iterator[None]:
     """
     try:
         yield
-    except TeamFailed:
+    except TeamRequestFailed:
         if not db.has_passed_deadline():
             raise
         db.close()
@@ -189,14 +189,16 @@ def _check_schema_version(db: Database) -> None:
             f"The team's database has the older schema version {version}, but this "
             f"resume-hooks needs {SCHEMA_VERSION}"
         )
-        raise TeamFailed(message, "An administrator runs: resume-hooks team init SERVICE --upgrade")
+        raise TeamRequestFailed(
+            message, "An administrator runs: resume-hooks team init SERVICE --upgrade"
+        )
     oldest_reader = db.fetch_value("select least::text from team.about", (), _parse_version)
     if oldest_reader is None or oldest_reader > SCHEMA_VERSION:
         message = (
             f"The team's database has the newer schema version {version}, but this "
             f"resume-hooks supports only {SCHEMA_VERSION}"
         )
-        raise TeamFailed(message, "Update resume-hooks.")
+        raise TeamRequestFailed(message, "Update resume-hooks.")
 
 
 @functools.cache
@@ -219,7 +221,7 @@ def _build_bounded_connection_class(driver: Any) -> Any:
                     return super().wait(
                         _run_until_deadline(steps, deadline), *arguments, **keywords
                     )
-            except TeamFailed:
+            except TeamRequestFailed:
                 self.close()  # Otherwise, a late answer to this query could be read as the answer to the next query.
                 raise
 
@@ -227,7 +229,7 @@ def _build_bounded_connection_class(driver: Any) -> Any:
 
 
 def _run_until_deadline(answer_generator: Any, deadline: float) -> Any:
-    """Wait for an answer until the deadline. Raise TeamFailed if the deadline passes."""
+    """Wait for an answer until the deadline. Raise TeamRequestFailed if the deadline passes."""
     try:
         event = next(answer_generator)
         while True:
@@ -239,17 +241,19 @@ def _run_until_deadline(answer_generator: Any, deadline: float) -> Any:
         return ended.value
 
 
-def _build_timeout_error() -> TeamFailed:
-    return TeamFailed("The team's database does not answer", "Check the network and the server.")
+def _build_timeout_error() -> TeamRequestFailed:
+    return TeamRequestFailed(
+        "The team's database does not answer", "Check the network and the server."
+    )
 
 
 @contextlib.asynccontextmanager
 async def connect_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
-    """Open an asyncio connection. Raise TeamFailed if it is still in use after ``_MAX_ANSWER_SECONDS``."""
+    """Open an asyncio connection. Raise TeamRequestFailed if it is still in use after ``_MAX_ANSWER_SECONDS``."""
     import asyncio  # Imported here because the import takes 30 ms and only the asyncio connection needs it.
 
     driver = _import_driver()
-    with translate_errors():
+    with convert_driver_errors():
         try:
             async with asyncio.timeout(_MAX_ANSWER_SECONDS):
                 async with await driver.AsyncConnection.connect(
@@ -266,24 +270,24 @@ def _discard_notification(notification: object) -> None:
 
 
 @contextlib.contextmanager
-def translate_errors() -> Iterator[None]:
-    """Turn server errors and connection failures inside the block into TeamFailed."""
+def convert_driver_errors() -> Iterator[None]:
+    """Turn server errors and connection failures inside the block into TeamRequestFailed."""
     driver = _import_driver()
     try:
         yield
     except driver.Error as error:
         raise _translate_error(error) from error
     except MemoryError as error:
-        raise TeamFailed(
+        raise TeamRequestFailed(
             "The answer of the team's database is larger than any valid answer",
-            SERVER_REMEDY,
+            INVALID_SERVER_ANSWER_ADVICE,
         ) from error
 
 
 def read_schema_version(db: Database) -> int:
     """Return the version of the team schema in the database.
 
-    Raise TeamFailed if the database has no team schema or if the user's role may not read the
+    Raise TeamRequestFailed if the database has no team schema or if the user's role may not read the
     version.
     """
     return db.fetch_value("select version::text from team.about", (), _parse_version) or 0
@@ -324,7 +328,7 @@ def _build_connection_options(service: str) -> dict[str, Any]:
     """Return options with which a network connection to a service is encrypted and verified."""
     parameters = _read_service_parameters(service)
     options: dict[str, Any] = {
-        "service": validate_service(service),
+        "service": validate_service_name(service),
         "connect_timeout": _MAX_CONNECT_SECONDS,
         "application_name": "resume-hooks",
         "options": f"{parameters.get('options', '')} {_TIMEOUT_OPTIONS}".strip(),
@@ -438,10 +442,10 @@ def _is_loopback_address(host: str) -> bool:
         return False
 
 
-def _translate_error(error: Exception) -> TeamFailed:
-    """Return a TeamFailed for an error of the driver.
+def _translate_error(error: Exception) -> TeamRequestFailed:
+    """Return a TeamRequestFailed for an error of the driver.
 
-    The message of the TeamFailed contains no control characters, and none of the values that were
+    The message of the TeamRequestFailed contains no control characters, and none of the values that were
     sent to the server.
     """
     sqlstate = getattr(error, "sqlstate", None) or ""
@@ -451,7 +455,7 @@ def _translate_error(error: Exception) -> TeamFailed:
     )
     message = plain_line(driver_message)[:_MAX_MESSAGE_CHARACTERS]
     if sqlstate in {"3F000", "42P01"} or (sqlstate == NO_RIGHT_STATE and "schema team" in message):
-        return TeamFailed(
+        return TeamRequestFailed(
             "The database has no team, or your role is not one of its members",
             (
                 "An administrator runs: resume-hooks team init SERVICE; and: grant rh_member "
@@ -483,4 +487,4 @@ def _translate_error(error: Exception) -> TeamFailed:
         ),
         remedies.get(sqlstate, ""),
     )
-    return TeamFailed(f"The team's database: {message}", remedy, sqlstate)
+    return TeamRequestFailed(f"The team's database: {message}", remedy, sqlstate)

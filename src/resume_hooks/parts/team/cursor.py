@@ -17,8 +17,8 @@ from resume_hooks.paths import Where, is_session_id, open_regular, read_json_obj
 from resume_hooks.storage import removal, state_file
 from resume_hooks.transcripts.lines import read_bytes_before
 
-_CURSOR_VERSION = 1
-_CURSOR_FILE_NAME = "cursor.json"
+_PROGRESS_FILE_VERSION = 1
+_PROGRESS_FILE_NAME = "cursor.json"
 
 
 class FileProgress(NamedTuple):
@@ -35,67 +35,71 @@ class FileProgress(NamedTuple):
     chain_digest: str
 
 
-class Cursor(NamedTuple):
+class UploadProgress(NamedTuple):
     """The progress of a session's upload. ``progress_by_file`` maps the name of each file to its progress.
 
     ``row_id`` is the id of the session's row on the server, or 0 if the server has none. If the
-    session was restored from the server, ``base_row_id`` is the id of the row from which it was
-    restored, and otherwise 0. If ``must_replace`` is true, the session was scrubbed after its last
+    session was restored from the server, ``restored_from_row_id`` is the id of the row from which it was
+    restored, and otherwise 0. If ``must_replace_server_copy`` is true, the session was scrubbed after its last
     push, and the next push must replace the server's copy.
     """
 
     row_id: int = 0
-    base_row_id: int = 0
-    must_replace: bool = False
+    restored_from_row_id: int = 0
+    must_replace_server_copy: bool = False
     progress_by_file: dict[str, FileProgress] = {}  # noqa: RUF012 - this dictionary is never changed
 
 
-def find_cursor_folder(session_id: str, where: Where) -> str:
+def find_upload_progress_folder(session_id: str, where: Where) -> str:
     """Return the path of the folder that contains the upload progress of a session.
 
     Raise ValueError if the session id is invalid.
     """
     if not is_session_id(session_id):
         raise ValueError(f"{session_id!r} is not a session id")
-    return os.path.join(_find_cursors_folder(where), session_id)
+    return os.path.join(_find_upload_progress_root(where), session_id)
 
 
-def _find_cursors_folder(where: Where) -> str:
+def _find_upload_progress_root(where: Where) -> str:
     return os.path.join(find_team_folder(where), "sessions")
 
 
-def read_cursor(session_id: str, where: Where) -> Cursor:
-    """Return the recorded upload progress of a session, or an empty cursor if none is recorded."""
-    row = read_json_object(os.path.join(find_cursor_folder(session_id, where), _CURSOR_FILE_NAME))
+def read_upload_progress(session_id: str, where: Where) -> UploadProgress:
+    """Return the recorded upload progress of a session, or an empty UploadProgress if none is recorded."""
+    row = read_json_object(
+        os.path.join(find_upload_progress_folder(session_id, where), _PROGRESS_FILE_NAME)
+    )
     try:
-        if row["version"] != _CURSOR_VERSION:
-            return Cursor()
+        if row["version"] != _PROGRESS_FILE_VERSION:
+            return UploadProgress()
         files = {}
         for name, fields in row["places"].items():
             files[str(name)] = FileProgress(*fields)
-        return Cursor(int(row["row"]), int(row["base"]), bool(row["drop"]), files)
+        return UploadProgress(int(row["row"]), int(row["base"]), bool(row["drop"]), files)
     except (KeyError, TypeError, ValueError, AttributeError):
-        return Cursor()
+        return UploadProgress()
 
 
-def read_pushed_ids(where: Where) -> set[str]:
+def read_pushed_session_ids(where: Where) -> set[str]:
     """Return the ids of all sessions that this machine has pushed at least in part."""
     try:
-        return {name for name in os.listdir(_find_cursors_folder(where)) if is_session_id(name)}
+        return {
+            name for name in os.listdir(_find_upload_progress_root(where)) if is_session_id(name)
+        }
     except OSError:
         return set()
 
 
-def write_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
+def write_upload_progress(session_id: str, upload_progress: UploadProgress, where: Where) -> None:
     """Record the upload progress of a session. Raise WriteFailed if this is impossible."""
-    path = os.path.join(find_cursor_folder(session_id, where), _CURSOR_FILE_NAME)
+    path = os.path.join(find_upload_progress_folder(session_id, where), _PROGRESS_FILE_NAME)
     try:
         fields = {
-            "version": _CURSOR_VERSION,
-            "row": cursor.row_id,
-            "base": cursor.base_row_id,
-            "drop": cursor.must_replace,
-            "places": cursor.progress_by_file,
+            "version": _PROGRESS_FILE_VERSION,
+            "row": upload_progress.row_id,
+            "base": upload_progress.restored_from_row_id,
+            "drop": upload_progress.must_replace_server_copy,
+            "places": upload_progress.progress_by_file,
         }
         state_file.replace_state_file(path, json.dumps(fields).encode(), where)
     except OSError as error:
@@ -107,7 +111,7 @@ def write_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
 
 def record_forgotten_session(session_id: str, where: Where) -> None:
     """Record that the server refuses a session permanently because its owner made the server forget it."""
-    removal.remove_if_possible(find_cursor_folder(session_id, where), where.state)
+    removal.remove_if_possible(find_upload_progress_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
         state_file.replace_state_file(_build_forgotten_marker_path(session_id, where), b"", where)
 
@@ -121,7 +125,7 @@ def _build_forgotten_marker_path(session_id: str, where: Where) -> str:
     return os.path.join(find_team_folder(where), "forgotten", session_id)
 
 
-def measure_progress(
+def build_file_progress(
     path: str, offset: int, record_count: int, chain_digest: bytes
 ) -> FileProgress:
     """Return the progress of a file whose first ``offset`` bytes were uploaded.

@@ -23,8 +23,12 @@ from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.import_ import ImportedSession, ImportSpec, import_sessions
 from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.parts.team import rows
-from resume_hooks.parts.team.connect import TeamFailed
-from resume_hooks.parts.team.cursor import Cursor, measure_progress, write_cursor
+from resume_hooks.parts.team.connect import TeamRequestFailed
+from resume_hooks.parts.team.cursor import (
+    UploadProgress,
+    build_file_progress,
+    write_upload_progress,
+)
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.parts.team.sessions import TeamSession, fetch_sessions_by_id
 from resume_hooks.parts.team.stored_chunks import (
@@ -99,7 +103,7 @@ def resume_team_session(
 
     Your own session is restored completely, together with its ancestors. From a colleague's
     session, only the conversation is imported. Return the created sessions, oldest first, and notes
-    for the user. Raise ImportFailed, WriteFailed or TeamFailed.
+    for the user. Raise ImportFailed, WriteFailed or TeamRequestFailed.
     """
     where = caller.where
     if not team_session.is_own or team_session.is_transferred:
@@ -171,7 +175,7 @@ def _is_own_session(session_id: str, db: Database, where: Where) -> bool:
 def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
     """Store a read-only copy of a session, and return the copy's path.
 
-    Raise ImportFailed, WriteFailed or TeamFailed.
+    Raise ImportFailed, WriteFailed or TeamRequestFailed.
     """
     folder = os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, str(team_session.row_id))
     path = os.path.join(folder, f"{team_session.session_id}.jsonl")
@@ -206,7 +210,7 @@ def read_pulled_sessions(where: Where) -> dict[int, str]:
     return {int(row): name for row, name in rows.items() if row.isdecimal() and is_session_id(name)}
 
 
-def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
+def remove_copies_without_read_access(db: Database, where: Where) -> list[str]:
     """Remove the copies of sessions that were forgotten or are no longer shared with you.
 
     Return the ids of the sessions whose copies were removed from this machine.
@@ -275,12 +279,12 @@ def _record_fetched_files(
                 path = os.path.join(file.removesuffix(".jsonl"), *part.name.split("/"))
             else:
                 path = file
-            progress_by_file[part.name] = measure_progress(
+            progress_by_file[part.name] = build_file_progress(
                 path, os.path.getsize(path), part.record_count, part.chain_digest
             )
-        write_cursor(
+        write_upload_progress(
             imported_session.session_id,
-            Cursor(0, session.row_id, progress_by_file=progress_by_file),
+            UploadProgress(0, session.row_id, progress_by_file=progress_by_file),
             where,
         )
 
@@ -345,16 +349,16 @@ class _FetchBudget:
     def use_bytes(self, byte_count: int) -> None:
         """Subtract ``byte_count`` downloaded bytes from the number of remaining bytes.
 
-        Raise TeamFailed if no bytes or no time remain.
+        Raise TeamRequestFailed if no bytes or no time remain.
         """
         self._remaining_bytes -= byte_count
         if self._remaining_bytes < 0:
-            raise TeamFailed(
+            raise TeamRequestFailed(
                 "The session on the server exceeds the size limit",
                 "Ask the teammate who pushed the session.",
             )
         if time.monotonic() > self._deadline:
-            raise TeamFailed(
+            raise TeamRequestFailed(
                 "The team's database sends the session too slowly",
                 "Check the network and the server.",
             )

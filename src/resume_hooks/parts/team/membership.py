@@ -17,10 +17,14 @@ import uuid
 
 from resume_hooks import paths
 from resume_hooks.errors import WriteFailed
-from resume_hooks.parts.team.connect import TeamFailed, connect_to_team, validate_service
+from resume_hooks.parts.team.connect import (
+    TeamRequestFailed,
+    connect_to_team,
+    validate_service_name,
+)
 from resume_hooks.parts.team.rows import parse_login
 from resume_hooks.parts.team.team_file import (
-    PUSH_MARK_FILE,
+    PUSH_ENABLED_FILE_NAME,
     TEAM_FILE,
     TEAM_FILE_VERSION,
     Team,
@@ -54,21 +58,21 @@ The scheme, user, password, port and file extension are not part of a project's 
 
 
 def get_joined_team(where: Where) -> Team:
-    """Return the joined team. Raise TeamFailed if no team was joined."""
+    """Return the joined team. Raise TeamRequestFailed if no team was joined."""
     team = read_team(where)
     if team is None:
-        raise TeamFailed("No team was joined", "resume-hooks team join SERVICE")
+        raise TeamRequestFailed("No team was joined", "resume-hooks team join SERVICE")
     return team
 
 
 def join_team(service: str, where: Where, label: str = "") -> Team:
     """Join the team whose database a libpq service describes, and record the team on this machine.
 
-    Raise TeamFailed, UsageError or WriteFailed.
+    Raise TeamRequestFailed, UsageError or WriteFailed.
     """
     previous_team = read_team(where)
     machine = previous_team.machine if previous_team else str(uuid.uuid4())
-    with connect_to_team(validate_service(service)) as db:
+    with connect_to_team(validate_service_name(service)) as db:
         db.run_statement("select team.enter(%s, %s)", (machine, label or socket.gethostname()))
         name = db.fetch_value("select session_user::text", (), parse_login) or ""
     is_same = previous_team is not None and (previous_team.service, previous_team.login) == (
@@ -89,7 +93,7 @@ def record_team(team: Team, where: Where) -> None:
             json.dumps(row, indent=2).encode() + b"\n",
             where,
         )
-        push_mark = os.path.join(find_team_folder(where), PUSH_MARK_FILE)
+        push_mark = os.path.join(find_team_folder(where), PUSH_ENABLED_FILE_NAME)
         if team.projects and not os.path.exists(push_mark):
             state_file.replace_state_file(push_mark, b"", where)
             os.utime(push_mark, (0, 0))

@@ -1,8 +1,8 @@
 """Push a session: send the lines that are not on the server yet.
 
 With each chunk, the push sends the digest of all previous chunks of the file, and the server
-accepts the chunk only if that digest is right. A cursor on this machine records what was sent. If
-there is no cursor, or if the file was rewritten, the push first compares the file with the chunks
+accepts the chunk only if that digest is right. A state file on this machine records what was sent. If
+there is no state file, or if the file was rewritten, the push first compares the file with the chunks
 on the server. If the contents differ, the push begins a new generation of the session. If the file
 is only the beginning of the server's copy, the push sends nothing and returns the result
 ``shorter``.
@@ -31,21 +31,21 @@ from resume_hooks.parts.team.chunks import (
 from resume_hooks.parts.team.connect import (
     EXPIRED_STATE,
     FORGOTTEN_STATE,
+    INVALID_SERVER_ANSWER_ADVICE,
     SCRUBBED_STATE,
-    SERVER_REMEDY,
-    TeamFailed,
-    translate_errors,
+    TeamRequestFailed,
+    convert_driver_errors,
 )
 from resume_hooks.parts.team.cursor import (
-    Cursor,
     FileProgress,
-    find_cursor_folder,
+    UploadProgress,
+    build_file_progress,
+    find_upload_progress_folder,
     is_forgotten,
     is_uploaded_content_unchanged,
-    measure_progress,
-    read_cursor,
+    read_upload_progress,
     record_forgotten_session,
-    write_cursor,
+    write_upload_progress,
 )
 from resume_hooks.parts.team.membership import read_project_name
 from resume_hooks.parts.team.rows import Database, RowFormat
@@ -141,16 +141,19 @@ def push_session(
     """Upload the data of a session that is not on the server yet.
 
     With ``rescan``, also compare all data that was sent before with the local files, and replace
-    the server's copy if the contents differ. Raise TeamFailed, SessionNotFound or WriteFailed.
+    the server's copy if the contents differ. Raise TeamRequestFailed, SessionNotFound or WriteFailed.
     """
     if reason := data_rules.find_reason_not_to_copy(where):
-        raise TeamFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
+        raise TeamRequestFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
     title = build_session_metadata(session, LineageFinder(where), where)["title"]
     try:
-        folder = find_cursor_folder(session.session_id, where)
-        with translate_errors(), lock_folder(folder, where, _BUSY_MESSAGE, "Could not write to"):
+        folder = find_upload_progress_folder(session.session_id, where)
+        with (
+            convert_driver_errors(),
+            lock_folder(folder, where, _BUSY_MESSAGE, "Could not write to"),
+        ):
             return _SessionPush(session, team, db, where, rescan=rescan).push()
-    except TeamFailed as error:
+    except TeamRequestFailed as error:
         if error.sqlstate not in _RESULTS_BY_SQLSTATE:
             raise
         if error.sqlstate == FORGOTTEN_STATE:
@@ -222,11 +225,11 @@ def has_unsent_data(session: SessionFile, where: Where) -> bool:
     """Check, without the server, whether a session has data that this machine has not sent yet."""
     if is_forgotten(session.session_id, where):
         return False
-    cursor = read_cursor(session.session_id, where)
-    if not cursor.row_id or cursor.must_replace:
+    upload_progress = read_upload_progress(session.session_id, where)
+    if not upload_progress.row_id or upload_progress.must_replace_server_copy:
         return True
     for name, path in list_names_and_paths_to_push(session):
-        progress = cursor.progress_by_file.get(name)
+        progress = upload_progress.progress_by_file.get(name)
         with contextlib.suppress(OSError):
             if (progress and not is_uploaded_content_unchanged(progress, path)) or any(
                 True
@@ -276,7 +279,7 @@ class _SessionPush:
         self._db = db
         self._where = where
         self._rescan = rescan
-        self._cursor = read_cursor(session.session_id, where)
+        self._upload_progress = read_upload_progress(session.session_id, where)
         self._redactor = self._build_session_redactor()
         self._metadata = build_session_metadata(
             session, LineageFinder(where), where, self._redactor
@@ -287,7 +290,7 @@ class _SessionPush:
         """Return a redactor that knows the secrets in the unsent data and at both ends of the transcript."""
         redactor = make_redactor_for_ends(HeadTail(self._session.path))
         for name, path in list_names_and_paths_to_push(self._session):
-            progress = self._cursor.progress_by_file.get(name)
+            progress = self._upload_progress.progress_by_file.get(name)
             learn_secrets_in_file(
                 redactor,
                 path,
@@ -299,14 +302,16 @@ class _SessionPush:
 
     def push(self) -> PushResult:
         """Send the data that the server lacks, record the progress, and return the result."""
-        cursor, result = self._cursor, "sent"
-        if cursor.must_replace:
+        upload_progress, result = self._upload_progress, "sent"
+        if upload_progress.must_replace_server_copy:
             self._db.run_statement(
                 "select team.scrubbed(%s, %s)", (self._session.session_id, self._team.machine)
             )
-        row_id = self._begin_session_row(0, must_replace=False)
-        if cursor.row_id in {0, row_id} and not (self._rescan or cursor.must_replace):
-            progress_by_file = cursor.progress_by_file
+        row_id = self._begin_session_row(0, must_replace_server_copy=False)
+        if upload_progress.row_id in {0, row_id} and not (
+            self._rescan or upload_progress.must_replace_server_copy
+        ):
+            progress_by_file = upload_progress.progress_by_file
         else:
             progress_by_file = {}
         try:
@@ -314,41 +319,44 @@ class _SessionPush:
         except _ContentDiffersError:
             result, self._counter = "replaced", _PushCounter()
             row_id = self._begin_session_row(
-                row_id, must_replace=self._rescan or cursor.must_replace
+                row_id,
+                must_replace_server_copy=self._rescan or upload_progress.must_replace_server_copy,
             )
             try:
                 progress_by_file = self._send_files(row_id, {})
             except _ContentDiffersError as error:
-                raise TeamFailed(
+                raise TeamRequestFailed(
                     f"Session {self._session.session_id} changed while it was sent",
                     "Push it again.",
                 ) from error
-        write_cursor(
+        write_upload_progress(
             self._session.session_id,
-            Cursor(row_id, cursor.base_row_id, progress_by_file=progress_by_file),
+            UploadProgress(
+                row_id, upload_progress.restored_from_row_id, progress_by_file=progress_by_file
+            ),
             self._where,
         )
         if not self._counter.chunk_count and result == "sent":
             result = "unchanged"
         return self._counter.build_result(self._session.session_id, self._metadata["title"], result)
 
-    def _begin_session_row(self, previous_row_id: int, *, must_replace: bool) -> int:
-        continued_row_id = self._cursor.base_row_id if not previous_row_id else 0
+    def _begin_session_row(self, previous_row_id: int, *, must_replace_server_copy: bool) -> int:
+        continued_row_id = self._upload_progress.restored_from_row_id if not previous_row_id else 0
         values = (
             self._session.session_id,
             self._team.machine,
             json.dumps(self._metadata),
             previous_row_id or None,
-            must_replace,
+            must_replace_server_copy,
             continued_row_id or None,
         )
         row_id = self._db.fetch_value(
             "select team.begin_session(%s, %s, %s, %s, %s, %s)::text", values, rows.parse_row_id
         )
         if row_id is None:
-            raise TeamFailed(
+            raise TeamRequestFailed(
                 "The team's database returned no row for the session",
-                SERVER_REMEDY,
+                INVALID_SERVER_ANSWER_ADVICE,
             )
         return row_id
 
@@ -358,7 +366,10 @@ class _SessionPush:
         """Send what the server lacks of every file, and return the new progress of each file."""
         # The server's copy may contain text that has been scrubbed on this machine since the last
         # push.
-        if self._cursor.must_replace and row_id == self._cursor.row_id:
+        if (
+            self._upload_progress.must_replace_server_copy
+            and row_id == self._upload_progress.row_id
+        ):
             raise _ContentDiffersError
         new_progress: dict[str, FileProgress] = {}
         for name, path in list_names_and_paths_to_push(self._session):
@@ -391,7 +402,7 @@ class _SessionPush:
                 self._counter.add_chunk(chunk)
                 (record_count, chain_digest), offset = answer, chunk.end_offset
             else:
-                return measure_progress(path, offset, record_count, chain_digest)
+                return build_file_progress(path, offset, record_count, chain_digest)
             # Either another process has sent data, or the recorded progress is outdated.
             progress = self._compare_with_server(row_id, name, path)
             if progress.record_count <= record_count:
@@ -475,7 +486,7 @@ class _SessionPush:
             body, file_row_id, first_line_number
         ):
             raise _ContentDiffersError
-        if self._rescan or self._cursor.must_replace:
+        if self._rescan or self._upload_progress.must_replace_server_copy:
             raise _ContentDiffersError
         raise _ShorterFileError
 

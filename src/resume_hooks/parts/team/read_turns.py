@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import rows as columns
 from resume_hooks.parts.team.rows import Database, RowFormat
-from resume_hooks.parts.team.sessions import TeamSession, fetch_sessions_by_row
+from resume_hooks.parts.team.sessions import TeamSession, fetch_sessions_by_row_ids
 from resume_hooks.parts.team.stored_chunks import (
     MAX_SLICE_BYTES,
     batch_chunks,
@@ -141,7 +141,9 @@ class _OwnedItem(Protocol):
 OwnedItem = TypeVar("OwnedItem", bound=_OwnedItem)
 
 
-def balance_items_by_member(sorted_items: Iterable[OwnedItem], max_items: int) -> list[OwnedItem]:
+def reorder_items_fairly_by_member(
+    sorted_items: Iterable[OwnedItem], max_items: int
+) -> list[OwnedItem]:
     """Return all items, reordered so that no member's items fill the beginning of the list.
 
     Up to ``compute_max_per_member`` items of each member come first, beginning with your own. The
@@ -181,7 +183,7 @@ class TurnReader:
         then counted as an invalid row.
         """
         sessions = {}
-        for session in fetch_sessions_by_row(
+        for session in fetch_sessions_by_row_ids(
             self._db, [turn.session_row_id for turn in matching_turns]
         ):
             sessions[session.row_id] = session

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.connect import (
-    SERVER_REMEDY,
-    TeamFailed,
+    INVALID_SERVER_ANSWER_ADVICE,
+    TeamRequestFailed,
     connect_async,
-    validate_service,
+    validate_service_name,
 )
 from resume_hooks.parts.team.rows import RowFormat
 
@@ -73,7 +73,7 @@ class PostgresSessionStore:
     """
 
     def __init__(self, service: str) -> None:
-        self._service = validate_service(service)
+        self._service = validate_service_name(service)
 
     async def append(self, key: SessionKey, entries: Sequence[Entry]) -> None:
         """Append entries to a transcript in one transaction.
@@ -217,7 +217,7 @@ async def _fetch_only_valid_rows(
     values: Sequence[object],
     row_format: RowFormat[Row],
 ) -> list[Row]:
-    """Return the rows of a query. Raise TeamFailed if a row is invalid.
+    """Return the rows of a query. Raise TeamRequestFailed if a row is invalid.
 
     If invalid rows were skipped, the loaded session would lack entries.
     """
@@ -230,7 +230,7 @@ async def _fetch_only_valid_rows(
 def _unpack_entries(chunks: Iterable[bytes]) -> list[Entry]:
     """Return the entries in compressed chunks.
 
-    Raise TeamFailed if a chunk is damaged or if the entries exceed ``MAX_LOADED_BYTES`` bytes.
+    Raise TeamRequestFailed if a chunk is damaged or if the entries exceed ``MAX_LOADED_BYTES`` bytes.
     """
     entries: list[Entry] = []
     remaining_bytes = MAX_LOADED_BYTES
@@ -248,10 +248,10 @@ def _unpack_entries(chunks: Iterable[bytes]) -> list[Entry]:
     return entries
 
 
-def _build_damage_error() -> TeamFailed:
-    return TeamFailed(
+def _build_damage_error() -> TeamRequestFailed:
+    return TeamRequestFailed(
         "The team's database has damaged data for this session",
-        SERVER_REMEDY,
+        INVALID_SERVER_ANSWER_ADVICE,
     )
 
 

@@ -118,7 +118,7 @@ def list_team_sessions(db: Database, *, only_own: bool = False) -> list[TeamSess
     )
 
 
-def fetch_sessions_by_row(db: Database, row_ids: list[int]) -> list[TeamSession]:
+def fetch_sessions_by_row_ids(db: Database, row_ids: list[int]) -> list[TeamSession]:
     """Return the sessions with these row ids. Sessions that you may not see are omitted."""
     return db.fetch_rows(
         _SESSIONS_QUERY + _ROW_IDS_CONDITION_SQL + _ORDER_BY_TIME_SQL,

@@ -11,13 +11,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 from resume_hooks.parts.team import rows
-from resume_hooks.parts.team.connect import TeamFailed, translate_errors
+from resume_hooks.parts.team.connect import TeamRequestFailed, convert_driver_errors
 from resume_hooks.parts.team.cursor import (
-    find_cursor_folder,
-    read_cursor,
-    read_pushed_ids,
+    find_upload_progress_folder,
+    read_pushed_session_ids,
+    read_upload_progress,
     record_forgotten_session,
-    write_cursor,
+    write_upload_progress,
 )
 from resume_hooks.parts.team.membership import get_joined_team
 from resume_hooks.parts.team.rows import Database, RowFormat
@@ -48,7 +48,7 @@ class ProjectReaders(NamedTuple):
 
 
 def fetch_project_readers(project: str, db: Database) -> ProjectReaders | None:
-    """Return the owner of a project and the number of its readers. Raise TeamFailed.
+    """Return the owner of a project and the number of its readers. Raise TeamRequestFailed.
 
     Return None if you are not a member of the project.
     """
@@ -63,7 +63,7 @@ def share_session(
 ) -> None:
     """Share a session with the team, with its project or with one member. Access can end at ``until``.
 
-    ``audience`` is ``"team"``, ``"project"`` or the login of a member. Raise TeamFailed.
+    ``audience`` is ``"team"``, ``"project"`` or the login of a member. Raise TeamRequestFailed.
     """
     kind, name = {"team": ("t", ""), "project": ("p", session.project)}.get(
         audience, ("g", audience)
@@ -72,15 +72,15 @@ def share_session(
 
 
 def unshare_session(session: TeamSession, db: Database) -> None:
-    """Make a session private again. Raise TeamFailed."""
+    """Make a session private again. Raise TeamRequestFailed."""
     db.run_statement("select team.share(%s, 'm', '', null)", (session.session_id,))
 
 
-def forget_session(session_id: str, db: Database, where: Where) -> int:
+def forget_session_and_count_copies(session_id: str, db: Database, where: Where) -> int:
     """Permanently remove the copies of a session that you pushed from any of your machines.
 
     The server will never accept the session again. Return the number of removed copies. Raise
-    TeamFailed.
+    TeamRequestFailed.
     """
     copy_count = db.fetch_value("select team.forget(%s)::text", (session_id,), rows.parse_count)
     record_forgotten_session(session_id, where)
@@ -95,7 +95,7 @@ def queue_deletion(session_id: str, where: Where) -> str:
     if (
         read_team(where) is None
         or not is_session_id(session_id)
-        or not read_cursor(session_id, where).row_id
+        or not read_upload_progress(session_id, where).row_id
     ):
         return ""
     with contextlib.suppress(OSError):
@@ -110,14 +110,14 @@ def queue_deletion(session_id: str, where: Where) -> str:
     )
 
 
-def queue_replacement_push(session_id: str, where: Where) -> str:
+def queue_replacement_of_server_copy(session_id: str, where: Where) -> str:
     """Queue a scrubbed session, so that the next push replaces the server's copy.
 
     If the session was deleted and only its archived copy was scrubbed, the next push removes the
     server's copy. Return a note for the user, or ``""`` if the session was never pushed.
     """
-    cursor = read_cursor(session_id, where)
-    if read_team(where) is None or not is_session_id(session_id) or not cursor.row_id:
+    upload_progress = read_upload_progress(session_id, where)
+    if read_team(where) is None or not is_session_id(session_id) or not upload_progress.row_id:
         return ""
     if find_session(session_id, where) is None:
         with contextlib.suppress(OSError):
@@ -127,7 +127,11 @@ def queue_replacement_push(session_id: str, where: Where) -> str:
                 where,
             )
     else:
-        write_cursor(session_id, cursor._replace(must_replace=True, progress_by_file={}), where)
+        write_upload_progress(
+            session_id,
+            upload_progress._replace(must_replace_server_copy=True, progress_by_file={}),
+            where,
+        )
     return (
         f"To replace the team's copy of {session_id} from this machine: resume-hooks team "
         "push --all"
@@ -155,7 +159,7 @@ def forget_queued_sessions(db: Database, where: Where) -> list[str]:
     for session_id in session_ids:
         queue_entry = os.path.join(queue, session_id)
         try:
-            with translate_errors():
+            with convert_driver_errors():
                 if (
                     read_regular_file(queue_entry, len(_ONLY_THIS_MACHINE_TEXT))
                     == _ONLY_THIS_MACHINE_TEXT
@@ -163,16 +167,16 @@ def forget_queued_sessions(db: Database, where: Where) -> list[str]:
                     removed_ids += _remove_from_server([session_id], 0, db, where)
                 # The user may have restored the session after its deletion.
                 elif find_session(session_id, where) is None:
-                    forget_session(session_id, db, where)
+                    forget_session_and_count_copies(session_id, db, where)
                     removed_ids.append(session_id)
                 removal.remove_if_possible(queue_entry, where.state)
-        except TeamFailed:
+        except TeamRequestFailed:
             if db.is_closed:
                 raise
     return removed_ids
 
 
-def remove_queued_and_expired_sessions(db: Database, where: Where) -> list[str]:
+def remove_queued_sessions_and_expired_sessions(db: Database, where: Where) -> list[str]:
     """Remove queued and expired sessions from the server, and return their ids."""
     return [
         *forget_queued_sessions(db, where),
@@ -192,7 +196,7 @@ def find_expired_ids_and_retention_days(where: Where) -> tuple[list[str], int]:
     local_ids = {session.session_id for session in all_sessions(where)} | {
         session.session_id for session in list_archived(where)
     }
-    return sorted(read_pushed_ids(where) - local_ids), retention_days
+    return sorted(read_pushed_session_ids(where) - local_ids), retention_days
 
 
 def _remove_from_server(
@@ -213,5 +217,5 @@ def _remove_from_server(
     # Ignore sessions that were not requested.
     removed_ids = [session_id for session_id in expired_ids if session_id in session_ids]
     for session_id in removed_ids:
-        removal.remove_if_possible(find_cursor_folder(session_id, where), where.state)
+        removal.remove_if_possible(find_upload_progress_folder(session_id, where), where.state)
     return removed_ids

@@ -19,7 +19,7 @@ from resume_hooks.storage import removal, state_file
 from resume_hooks.system.invocation import shell_command
 
 TEAM_FOLDER, TEAM_FILE, TEAM_FILE_VERSION = "team", "team.json", 1
-PUSH_MARK_FILE = "push"
+PUSH_ENABLED_FILE_NAME = "push"
 """The name of an empty file that exists if turns of this machine are pushed to a team.
 
 The file's modification time is the time of the last attempt to push. To find out whether to push a
@@ -109,7 +109,7 @@ def read_team(where: Where) -> Optional[Team]:
     )
 
 
-def read_failure(where: Where) -> Optional[PushFailure]:
+def read_push_failure(where: Where) -> Optional[PushFailure]:
     """Return the recorded failure of pushes, or None if no failure is recorded."""
     row = read_json_object(os.path.join(find_team_folder(where), FAILURE_FILE))
     try:
@@ -122,7 +122,7 @@ def read_failure(where: Where) -> Optional[PushFailure]:
         return None
 
 
-def record_failure(
+def record_push_failure(
     error: Tuple[str, str], unsent_count: int, where: Where, *, report_at_once: bool
 ) -> None:
     """Record the reason for a failed push, and what the user can do about it. Raise OSError.
@@ -132,7 +132,7 @@ def record_failure(
     starts report it only if pushes have failed for ``MIN_REPORTED_FAILURE_SECONDS``. Each failure
     is reported only once.
     """
-    previous_failure, now = read_failure(where), int(time.time())
+    previous_failure, now = read_push_failure(where), int(time.time())
     failure = PushFailure(
         min(previous_failure.start_time, now) if previous_failure else now,
         unsent_count,
@@ -188,7 +188,7 @@ def report_push_failure(where: Where) -> str:
         removal.remove_file(os.path.join(find_team_folder(where), UNREPORTED_FILE), where.state)
     except OSError:
         return ""
-    failure = read_failure(where)
+    failure = read_push_failure(where)
     if failure:
         return f"{failure.sentence}; what to do: {shell_command('doctor')}"
     return ""

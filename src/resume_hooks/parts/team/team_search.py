@@ -22,8 +22,8 @@ from resume_hooks.parts.team.read_turns import (
     MatchingTurn,
     TeamHit,
     TurnReader,
-    balance_items_by_member,
     compute_max_per_member,
+    reorder_items_fairly_by_member,
 )
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.search.index.tokenize import stem_word
@@ -91,7 +91,7 @@ def search_team(
 ) -> SearchResult:
     """Return the best ``max_hits`` hits. Raise UsageError if the query has no searchable words."""
     query = parse_query(words)
-    queries = build_queries(query)
+    queries = build_text_search_queries(query)
     search = _TeamSearch(query, db, scope, max_hits)
     result = search.run(queries)
     others_fill_result = len(result.hits) >= max_hits and not any(hit.is_own for hit in result.hits)
@@ -192,7 +192,7 @@ class _TeamSearch:
             self._seen_turns.update(turn[1:3] for turn in new_turns)
             read_limit = max(TURNS_PER_READ, self._max_hits)
             hits += self._reader.read_hits(
-                balance_items_by_member(new_turns, read_limit),
+                reorder_items_fairly_by_member(new_turns, read_limit),
                 read_limit,
                 is_exact=not self._has_phrases,
             )
@@ -243,7 +243,7 @@ def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
     for hit in sorted(hits, key=lambda hit: -hit.score):
         hits_by_turn.setdefault(hit.reference, hit)  # Two machines may have pushed the same turn.
     return sorted(
-        balance_items_by_member(hits_by_turn.values(), max_hits)[:max_hits],
+        reorder_items_fairly_by_member(hits_by_turn.values(), max_hits)[:max_hits],
         key=lambda hit: -hit.score,
     )
 
@@ -264,7 +264,7 @@ def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
     )
 
 
-def build_queries(query: Query) -> list[str]:
+def build_text_search_queries(query: Query) -> list[str]:
     """Return variants of a query in PostgreSQL's syntax, strictest first.
 
     Every variant requires all words of a quoted phrase.

@@ -16,7 +16,7 @@ import pytest
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.findings import REMAINING_STATE, ScrubFindings
-from resume_hooks.parts.secrets.purge import purge_secrets
+from resume_hooks.parts.secrets.purge import remove_secrets_from_files
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
@@ -103,7 +103,7 @@ def assert_requests_match_after_scrub(
     assert path.read_bytes() == before
     assert resume_request(client, home, api, made.session_id) == request_without_secrets(whole)
 
-    rows = purge_secrets(scan_idle_session(home, path), Where(client_environ(home)))
+    rows = remove_secrets_from_files(scan_idle_session(home, path), Where(client_environ(home)))
     assert [row for row in rows if row.state == REMAINING_STATE] == []
     assert str(path) not in {
         row.location.path for row in scan_idle_session(home, path).locations_to_change

@@ -12,7 +12,7 @@ from resume_hooks.derive.child.write_child import Sizes, write_child
 from resume_hooks.derive.trim.plan import scan_session
 from resume_hooks.errors import CheckFailed, NothingToFork
 from resume_hooks.parts.secrets import child, findings
-from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.cleaner import SecretCleaner
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.provenance import read_parent
@@ -73,7 +73,10 @@ def test_a_scrubbed_child_has_no_secret_and_the_parent_is_unchanged(
     made = write_scrubbed_child(config_home, session_with_secrets)
     assert {each: (each.read_bytes(), each.stat().st_mtime) for each in before} == before
     assert not [place for place in find_secrets_by_path(config_home) if made.stem in place]
-    assert all(not each.removed_secrets for each in Cleaner().clean_file(str(made), by_line=True))
+    assert all(
+        not each.removed_secrets
+        for each in SecretCleaner().read_cleaned_chunks(str(made), by_line=True)
+    )
     beside = made.with_suffix("") / "tool-results"
     assert (beside / "big.txt").read_bytes() == b"line\ntoken [secret removed: github-pat]\n"
     assert (beside / "clean.txt").samefile(
@@ -90,7 +93,7 @@ def test_the_size_of_a_scrubbed_child_includes_text_after_the_last_token_count(
     session = session_file(write_session(config_home.project(), SESSION, rows))
     sent = scan_session(session).context.tokens
     assert sent > 6_000
-    assert child.plan_scrubbed_child(session, config_home.where, Cleaner()).sizes == Sizes(
+    assert child.plan_scrubbed_child(session, config_home.where, SecretCleaner()).sizes == Sizes(
         sent, sent
     )
 
@@ -165,4 +168,4 @@ def test_a_session_without_messages_has_no_scrubbed_child(config_home: ConfigHom
         config_home.project() / f"{SESSION}.jsonl", session_bytes([custom_title(SECRETS[0])])
     )
     with pytest.raises(NothingToFork):
-        child.plan_scrubbed_child(session_file(str(path)), config_home.where, Cleaner())
+        child.plan_scrubbed_child(session_file(str(path)), config_home.where, SecretCleaner())

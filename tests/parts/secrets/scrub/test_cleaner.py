@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.cleaner import SecretCleaner
 from resume_hooks.parts.secrets.literals import (
-    MAX_NAMED_BYTES,
-    NAMED_KIND,
-    Literals,
+    KIND_OF_SUPPLIED_SECRETS,
+    MAX_SECRET_INPUT_BYTES,
+    KnownSecrets,
     encode_secret,
     is_distinctive_secret,
     is_searchable_token,
-    parse_named_secrets,
+    parse_supplied_secrets,
     split_encoded_lines,
 )
 from resume_hooks.redaction.texts import redact
@@ -34,7 +34,9 @@ from tests.redaction.hostile import hostile_texts
 from tests.redaction.test_hostile import MAX_CALLS_PER_BYTE, count_calls, record_of_text
 
 FIRST_SECRET, SECOND_SECRET, _ = SECRETS
-KNOWN_SECRET_CLEANER = Cleaner(literals=Literals({FIRST_SECRET: "github-pat"}), scanning=False)
+KNOWN_SECRET_CLEANER = SecretCleaner(
+    literals=KnownSecrets({FIRST_SECRET: "github-pat"}), scanning=False
+)
 
 UNCHANGED_LINES = {
     "no secret": line(user("hello", uuid="u")),
@@ -50,7 +52,7 @@ UNCHANGED_LINES = {
 @pytest.mark.parametrize("raw", UNCHANGED_LINES.values(), ids=UNCHANGED_LINES)
 def test_a_file_without_secrets_keeps_its_bytes(raw: bytes) -> None:
     """A line or text without secrets keeps its bytes, whatever its encoding and line ending are."""
-    for cleaner in (Cleaner(), KNOWN_SECRET_CLEANER):
+    for cleaner in (SecretCleaner(), KNOWN_SECRET_CLEANER):
         for ending in (b"", b"\n", b"\r\n"):
             assert cleaner.clean_record(raw + ending).raw == raw + ending
         assert cleaner.clean_text(raw).raw == raw
@@ -101,7 +103,7 @@ def test_only_strings_with_a_secret_change() -> None:
         + FIRST_SECRET.encode()
         + b'"}\r\n'
     )
-    for cleaner in (Cleaner(), KNOWN_SECRET_CLEANER):
+    for cleaner in (SecretCleaner(), KNOWN_SECRET_CLEANER):
         assert cleaner.clean_record(raw).raw == raw.replace(
             FIRST_SECRET.encode(), b"[secret removed: github-pat]"
         )
@@ -120,7 +122,7 @@ def test_thinking_with_a_secret_is_removed_completely() -> None:
     told = {**THINKING_BLOCK, "thinking": f"use {FIRST_SECRET}"}
     kept = {**THINKING_BLOCK, "thinking": "of nothing"}
     record = assistant([told, kept, {"type": "text", "text": "yes"}], uuid="a")
-    assert json.loads(Cleaner().clean_record(line(record)).raw)["message"]["content"] == [
+    assert json.loads(SecretCleaner().clean_record(line(record)).raw)["message"]["content"] == [
         kept,
         {"type": "text", "text": "yes"},
     ]
@@ -129,8 +131,8 @@ def test_thinking_with_a_secret_is_removed_completely() -> None:
 def test_only_secrets_of_requested_kinds_are_removed() -> None:
     """Only secrets of the requested kinds are removed."""
     raw = line(user(f"{FIRST_SECRET} here", uuid="u"))
-    assert Cleaner(["aws-access-token"]).clean_record(raw).raw == raw
-    assert Cleaner(["github-pat"]).clean_record(raw).raw != raw
+    assert SecretCleaner(["aws-access-token"]).clean_record(raw).raw == raw
+    assert SecretCleaner(["github-pat"]).clean_record(raw).raw != raw
 
 
 def test_a_secret_of_several_lines_is_removed() -> None:
@@ -140,7 +142,7 @@ def test_a_secret_of_several_lines_is_removed() -> None:
         for n in range(6)
     )
     key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
-    cleaned = Cleaner().clean_text(f"before\n{key}\nafter\n".encode())
+    cleaned = SecretCleaner().clean_text(f"before\n{key}\nafter\n".encode())
     assert cleaned.raw.startswith(b"before\n[secret removed: ")
     assert cleaned.raw.endswith(b"]\nafter\n")
     assert body.split("\n", maxsplit=1)[0].encode() not in cleaned.raw
@@ -169,12 +171,19 @@ def test_common_words_are_not_searched_as_secrets() -> None:
 
 @pytest.mark.parametrize(
     "named_secret",
-    [b"", b"\n \n", b"short", b"long enough\nshort", b"\xff" * 9, b"x" * (MAX_NAMED_BYTES + 1)],
+    [
+        b"",
+        b"\n \n",
+        b"short",
+        b"long enough\nshort",
+        b"\xff" * 9,
+        b"x" * (MAX_SECRET_INPUT_BYTES + 1),
+    ],
 )
 def test_an_invalid_secret_is_refused_without_printing_it(named_secret: bytes) -> None:
     """If a named secret is empty, short or too long, it is refused, and the error does not contain it."""
     with pytest.raises(UsageError) as refused:
-        parse_named_secrets(named_secret)
+        parse_supplied_secrets(named_secret)
     assert "long enough" not in f"{refused.value} {refused.value.remedy}"
 
 
@@ -185,8 +194,10 @@ def test_a_word_that_begins_with_a_shortened_secret_is_removed() -> None:
     """
     key = "sk-ant-api03-" + "Ab3dE" * 18 + "xxAA"
     raw = line({"type": "ai-title", "aiTitle": f"kiwi token {key}"[:80] + "…"})
-    (found,) = Cleaner().clean_record(raw).removed_secrets
-    known = Cleaner(literals=Literals(dict.fromkeys(found.values, found.kind)), scanning=False)
+    (found,) = SecretCleaner().clean_record(raw).removed_secrets
+    known = SecretCleaner(
+        literals=KnownSecrets(dict.fromkeys(found.values, found.kind)), scanning=False
+    )
     assert key.startswith(found.values[0])
     assert (
         known.clean_record(f"see {key}, then".encode()).raw
@@ -196,7 +207,9 @@ def test_a_word_that_begins_with_a_shortened_secret_is_removed() -> None:
         known.clean_record(f"see {key[:50]}XY_1 then".encode()).raw
         == b"see [secret removed: anthropic-api-key] then"
     )
-    given = Cleaner(literals=Literals({"hunter": NAMED_KIND}), scanning=False)
+    given = SecretCleaner(
+        literals=KnownSecrets({"hunter": KIND_OF_SUPPLIED_SECRETS}), scanning=False
+    )
     assert given.clean_record(b"the hunters").raw == b"the [secret removed: named]s", (
         "what was given is meant as it is"
     )
@@ -205,7 +218,7 @@ def test_a_word_that_begins_with_a_shortened_secret_is_removed() -> None:
 @given(st.text(min_size=6, max_size=60).filter(lambda text: text.strip() and "\0" not in text))
 def test_any_secret_is_found_in_all_its_forms(text: str) -> None:
     """A secret with any characters is found and removed in each of its encoded forms."""
-    literals = Literals({text: "named"})
+    literals = KnownSecrets({text: "named"})
     for form in encode_secret(text):
         cleaned, kinds = literals.replace_secrets(f"({form})")
         assert kinds
@@ -215,7 +228,7 @@ def test_any_secret_is_found_in_all_its_forms(text: str) -> None:
 @given(st.binary(max_size=200), st.sampled_from(SECRETS))
 def test_the_bytes_before_a_secret_stay_unchanged(bytes_before: bytes, secret: str) -> None:
     """The bytes before a removed secret are unchanged, whatever they are."""
-    known = Cleaner(literals=Literals(dict.fromkeys(SECRETS, "k")), scanning=False)
+    known = SecretCleaner(literals=KnownSecrets(dict.fromkeys(SECRETS, "k")), scanning=False)
     body = bytes_before.replace(b"\n", b"").replace(b"\r", b"")
     cleaned = known.clean_record(b"#" + body + b" " + secret.encode() + b"\n")
     assert cleaned.raw == b"#" + body + b" [secret removed: k]\n"
@@ -234,8 +247,8 @@ def test_short_secrets_are_removed_only_as_whole_words() -> None:
         False,
         False,
     ]
-    cleaner = Cleaner(
-        literals=Literals({}, {"q7!Zk2pWx": "password", "hunter2": "password"}), scanning=False
+    cleaner = SecretCleaner(
+        literals=KnownSecrets({}, {"q7!Zk2pWx": "password", "hunter2": "password"}), scanning=False
     )
     cleaned = cleaner.clean_record(b'{"t":"use\\nq7!Zk2pWx now, hunter2.","o":"hunter22 xhunter2"}')
     told = b"[secret removed: password]"
@@ -262,14 +275,14 @@ def test_each_line_of_a_key_is_a_secret() -> None:
 def test_the_cost_of_any_text_is_limited(text: str) -> None:
     """Cleaning calls at most ``2 * MAX_CALLS_PER_BYTE + 1`` functions for each byte of a text."""
     dirty = record_of_text(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
-    assert count_calls(lambda: Cleaner().clean_record(dirty)) <= (2 * MAX_CALLS_PER_BYTE + 1) * len(
-        dirty
-    )
+    assert count_calls(lambda: SecretCleaner().clean_record(dirty)) <= (
+        2 * MAX_CALLS_PER_BYTE + 1
+    ) * len(dirty)
 
 
 def test_blank_lines_are_cleaned_quickly() -> None:
     """Cleaning a blank line calls at most eight functions."""
-    cleaner = Cleaner()
+    cleaner = SecretCleaner()
     assert count_calls(lambda: cleaner.clean_record(b"\r\n")) <= 8
 
 
@@ -296,12 +309,14 @@ WIDE_REPEATED_TEXTS = [
 
 CLEANERS_BY_NAME: dict[str, Callable[[str], object]] = {
     "text": redact,
-    "scrubbed text": lambda text: Cleaner().clean_text(f"{PASSWORD}{text}".encode()),
-    "scrubbed line": lambda text: Cleaner().clean_record(
+    "scrubbed text": lambda text: SecretCleaner().clean_text(f"{PASSWORD}{text}".encode()),
+    "scrubbed line": lambda text: SecretCleaner().clean_record(
         json.dumps({"message": {"content": PASSWORD + text}}).encode()
     ),
-    "torn line": lambda text: Cleaner().clean_record(f'{{"content":"{PASSWORD}{text}}}'.encode()),
-    "key": lambda text: Cleaner().clean_record(
+    "torn line": lambda text: SecretCleaner().clean_record(
+        f'{{"content":"{PASSWORD}{text}}}'.encode()
+    ),
+    "key": lambda text: SecretCleaner().clean_record(
         json.dumps({PASSWORD + text: [PASSWORD] * 9}).encode()
     ),
 }
@@ -333,7 +348,7 @@ def test_many_known_secrets_are_removed_quickly() -> None:
         f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password"
         for number in range(REPEATED_TEXT_CHARACTERS // 50)
     }
-    cleaner = Cleaner(literals=Literals(secrets), scanning=False)
+    cleaner = SecretCleaner(literals=KnownSecrets(secrets), scanning=False)
     text = "\n".join(f"it is {secret} today" for secret in secrets)
     assert len(cleaner.clean_text(text.encode()).removed_secrets) == len(secrets)
 
@@ -341,7 +356,7 @@ def test_many_known_secrets_are_removed_quickly() -> None:
 def test_many_shortened_secrets_are_removed_quickly() -> None:
     """A cut secret that is repeated thousands of times is removed within the test's time limit."""
     secret = "Hx7kQ2mZp9Lr4Tw8Vb3nYc6dEs5gAu1j"
-    cleaner = Cleaner(literals=Literals({secret: "password"}), scanning=False)
+    cleaner = SecretCleaner(literals=KnownSecrets({secret: "password"}), scanning=False)
     assert (
         len(
             cleaner.clean_text(

@@ -29,7 +29,7 @@ from resume_hooks.parts.secrets.findings import (
     LocationWithSecrets,
 )
 from resume_hooks.parts.secrets.locations import OWN_SESSION, TRANSCRIPT, Location
-from resume_hooks.parts.secrets.purge import purge_secrets
+from resume_hooks.parts.secrets.purge import remove_secrets_from_files
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user
@@ -50,7 +50,7 @@ def session_with_secrets(config_home: ConfigHome) -> Path:
 
 def scrub_in_place(path: Path, environ: Mapping[str, str]) -> list[LocationWithSecrets]:
     """Scrub a session in place and return the locations of its secrets."""
-    return purge_secrets(
+    return remove_secrets_from_files(
         findings.search_all_files(session_file(str(path)), Where(environ)), Where(environ)
     )
 

@@ -20,8 +20,8 @@ from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.parts.secrets import child, findings
-from resume_hooks.parts.secrets.audit import audit_sessions
-from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.audit import audit_sessions_for_secrets
+from resume_hooks.parts.secrets.cleaner import SecretCleaner
 from resume_hooks.parts.secrets.findings import (
     EXCLUDED_STATE,
     REMAINING_STATE,
@@ -29,8 +29,8 @@ from resume_hooks.parts.secrets.findings import (
     LocationWithSecrets,
     ScrubReach,
 )
-from resume_hooks.parts.secrets.literals import parse_named_secrets
-from resume_hooks.parts.secrets.purge import purge_secrets, remove_scrub_leftovers
+from resume_hooks.parts.secrets.literals import parse_supplied_secrets
+from resume_hooks.parts.secrets.purge import remove_scrub_leftovers, remove_secrets_from_files
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import archive_folder, vault_folder
@@ -106,7 +106,7 @@ def scrub_in_place(
     found = findings.search_all_files(
         session_file(str(path)), home.where, reach=reach, named_secrets=named_secrets
     )
-    return purge_secrets(found, home.where)
+    return remove_secrets_from_files(found, home.where)
 
 
 def test_no_secret_is_left_anywhere(planted_home: PlantedHome) -> None:
@@ -310,7 +310,7 @@ def test_a_named_secret_is_removed_in_all_its_forms(config_home: ConfigHome) -> 
     assert not findings.search_all_files(
         session_file(str(path)), config_home.where
     ).locations_to_change
-    scrub_in_place(config_home, path, named_secrets=parse_named_secrets(phrase.encode()))
+    scrub_in_place(config_home, path, named_secrets=parse_supplied_secrets(phrase.encode()))
     assert b"staple" not in path.read_bytes()
     assert path.read_bytes().count(b"[secret removed: named]") == 2
 
@@ -345,7 +345,7 @@ def test_a_session_only_in_the_vault_is_scrubbed(config_home: ConfigHome) -> Non
     )
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()
     assert [row.location.kind for row in found.locations_to_change] == ["unpacked", "vault"]
-    purge_secrets(found, config_home.where)
+    remove_secrets_from_files(found, config_home.where)
     assert find_secrets_by_path(config_home) == {}
     assert not verify_archived(next(iter(manifest.list_archived(config_home.where))))
 
@@ -387,7 +387,9 @@ def test_partial_secrets_in_a_child_are_removed(config_home: ConfigHome) -> None
     found = findings.search_all_files(session_file(str(path)), config_home.where)
     assert not found.short_values
     assert not [
-        row for row in purge_secrets(found, config_home.where) if row.state == REMAINING_STATE
+        row
+        for row in remove_secrets_from_files(found, config_home.where)
+        if row.state == REMAINING_STATE
     ]
     assert not any(
         part in path.read_bytes() for part in (b"q7!Zk2pWx", *(line.encode() for line in body))
@@ -426,12 +428,12 @@ def clean_functions() -> list[CleanText]:
     """
     return [
         lambda text: clean_in_record(
-            text, lambda line: Cleaner().clean_record(line).raw, ascii_only=True
+            text, lambda line: SecretCleaner().clean_record(line).raw, ascii_only=True
         ),
         lambda text: clean_in_record(
-            text, lambda line: Cleaner().clean_record(line).raw, ascii_only=False
+            text, lambda line: SecretCleaner().clean_record(line).raw, ascii_only=False
         ),
-        lambda text: Cleaner().clean_text(text.encode()).raw.decode(),
+        lambda text: SecretCleaner().clean_text(text.encode()).raw.decode(),
     ]
 
 
@@ -443,7 +445,7 @@ def scrub_planted_session(home: ConfigHome) -> list[str]:
     """Scrub the planted session in place and return the places that still have a secret."""
     remove_scrub_leftovers(home.where)
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
-    rows = purge_secrets(
+    rows = remove_secrets_from_files(
         findings.search_all_files(session, home.where, reach=FULL_REACH), home.where
     )
     return [f"{row.location.kind}: {row.reason}" for row in rows if row.state == REMAINING_STATE]
@@ -518,7 +520,9 @@ def session_with_secret(config_home: ConfigHome) -> Path:
 def scrub_one_session(home: ConfigHome, path: Path) -> list[LocationWithSecrets]:
     """Scrub a session in place and return the places that still have a secret."""
     remove_scrub_leftovers(home.where)
-    rows = purge_secrets(findings.search_all_files(session_file(str(path)), home.where), home.where)
+    rows = remove_secrets_from_files(
+        findings.search_all_files(session_file(str(path)), home.where), home.where
+    )
     assert SECRETS[0].encode() not in path.read_bytes()
     return [row for row in rows if row.state == REMAINING_STATE]
 
@@ -549,9 +553,10 @@ def test_files_with_an_unreadable_manifest_stay(
         True,
     )
     assert any(
-        folder in said for said in audit_sessions(config_home.where, sessions=None).unreadable_files
+        folder in said
+        for said in audit_sessions_for_secrets(config_home.where, sessions=None).unreadable_files
     )
-    assert audit_sessions(config_home.where, sessions={SESSION}).unreadable_files == []
+    assert audit_sessions_for_secrets(config_home.where, sessions={SESSION}).unreadable_files == []
 
 
 def test_a_vault_behind_a_link_is_not_changed(
@@ -565,7 +570,9 @@ def test_a_vault_behind_a_link_is_not_changed(
     assert (left.location.path, "symbolic link" in left.reason) == (home, True)
     assert any(
         home in said
-        for said in audit_sessions(config_home.where, sessions={SESSION}).unreadable_files
+        for said in audit_sessions_for_secrets(
+            config_home.where, sessions={SESSION}
+        ).unreadable_files
     )
 
 
@@ -605,7 +612,9 @@ def test_an_unreadable_folder_is_reported(
     ]
     assert any(
         closed in said
-        for said in audit_sessions(config_home.where, sessions={SESSION}).unreadable_files
+        for said in audit_sessions_for_secrets(
+            config_home.where, sessions={SESSION}
+        ).unreadable_files
     )
 
 

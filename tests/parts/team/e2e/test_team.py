@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.parts.team.team_file import PUSH_MARK_FILE, find_team_folder
+from resume_hooks.parts.team.team_file import PUSH_ENABLED_FILE_NAME, find_team_folder
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import LineageFinder
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
@@ -81,7 +81,7 @@ def test_the_server_has_every_record_after_a_clients_end(
         "RESUME_HOOKS_CLIPBOARD": "none",
         "PGSERVICEFILE": os.environ["PGSERVICEFILE"],
     }
-    pushes = Path(find_team_folder(Where(home.env())), PUSH_MARK_FILE)
+    pushes = Path(find_team_folder(Where(home.env())), PUSH_ENABLED_FILE_NAME)
     run_print(client, home, api, "one more thing", plugin_dir=plugin, extra_env=env)
     (printed,) = home.sessions()
     assert wait_until(lambda: is_complete_on_server(root, printed))

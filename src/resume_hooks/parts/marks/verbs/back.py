@@ -19,7 +19,7 @@ from resume_hooks.errors import NoMark
 from resume_hooks.parts.marks import plan_back, state
 from resume_hooks.parts.marks.cards import format_unchanged_lines
 from resume_hooks.parts.marks.fork_point import find_fork_point
-from resume_hooks.parts.marks.plan_back import BackPlan
+from resume_hooks.parts.marks.plan_back import BackCommandPlan
 from resume_hooks.parts.marks.state import check_not_subagent
 from resume_hooks.parts.marks.verbs import BackOptions
 from resume_hooks.sessions.agents.registry import require_answers
@@ -50,7 +50,7 @@ def go_back(options: BackOptions) -> None:
     print_child(options, receipt, {"back": plan}, lambda: _format_receipt(plan, receipt))
 
 
-def _format_receipt(back_plan: BackPlan, receipt: Receipt) -> str:
+def _format_receipt(back_plan: BackCommandPlan, receipt: Receipt) -> str:
     facts: list[tuple[str, object]] = []
     if back_plan.mark.goal:
         facts.append(("goal", collapse_line(back_plan.mark.goal, 300)))

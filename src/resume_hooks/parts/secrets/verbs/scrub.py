@@ -21,8 +21,8 @@ from resume_hooks.cli.output import facts_table, print_text, show_work_progress
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import ExitCode, SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
-from resume_hooks.parts.secrets.audit import Audit, audit_sessions
-from resume_hooks.parts.secrets.file_scan import FOLDER_NAME_PLACE
+from resume_hooks.parts.secrets.audit import Audit, audit_sessions_for_secrets
+from resume_hooks.parts.secrets.file_scan import PLACE_FOR_SECRETS_IN_FOLDER_NAMES
 from resume_hooks.parts.secrets.findings import (
     EXCLUDED_STATE,
     REMAINING_STATE,
@@ -33,7 +33,7 @@ from resume_hooks.parts.secrets.findings import (
     ScrubReach,
 )
 from resume_hooks.parts.secrets.locations import INDEXED, OWN_SESSION
-from resume_hooks.parts.secrets.purge import purge_secrets, remove_scrub_leftovers
+from resume_hooks.parts.secrets.purge import remove_scrub_leftovers, remove_secrets_from_files
 from resume_hooks.parts.secrets.verbs import ScrubOptions
 from resume_hooks.paths import Where, project_folder_names
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
@@ -79,7 +79,7 @@ def scrub_session(options: ScrubOptions) -> ExitCode:
     if not options.in_place:
         refuse_start_in_other_folder(options)
     if options.secret_stdin:
-        named_secrets = literals.parse_named_secrets(_read_named_secrets())
+        named_secrets = literals.parse_supplied_secrets(_read_named_secrets())
     else:
         named_secrets = {}
     scrub_reach = ScrubReach(
@@ -151,7 +151,9 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> Exi
         if is_done:
             scrub_findings = replace(
                 scrub_findings,
-                locations_with_secrets=tuple(purge_secrets(scrub_findings, options.where)),
+                locations_with_secrets=tuple(
+                    remove_secrets_from_files(scrub_findings, options.where)
+                ),
             )
     rewritten_ids = []
     for row in scrub_findings.locations_with_secrets:
@@ -249,7 +251,7 @@ def _read_named_secrets() -> bytes:
     """Return the secrets from stdin. On a terminal, ask for one secret without echoing it."""
     if sys.stdin.isatty():
         return str(click.prompt("Secret", hide_input=True, err=True)).encode()
-    return sys.stdin.buffer.read(literals.MAX_NAMED_BYTES + 1)
+    return sys.stdin.buffer.read(literals.MAX_SECRET_INPUT_BYTES + 1)
 
 
 def _refuse_scrub_options(options: ScrubOptions) -> None:
@@ -297,7 +299,7 @@ def list_secrets(options: ScrubOptions) -> ExitCode:
     else:
         start_time = ""
     with show_work_progress("Looking", quiet=options.as_json) as report_progress:
-        audit_result = audit_sessions(
+        audit_result = audit_sessions_for_secrets(
             options.where,
             sessions=sessions,
             kinds=options.kind,
@@ -346,7 +348,7 @@ def format_audit(audit_result: Audit, scope: str = "") -> str:
         ),
         "Exports leave secrets out automatically.",
     ]
-    if any(leak.place == FOLDER_NAME_PLACE for leak in audit_result.leaks):
+    if any(leak.place == PLACE_FOR_SECRETS_IN_FOLDER_NAMES for leak in audit_result.leaks):
         rows.append(_FOLDER_NAME_NOTE)
     return "\n".join(rows)
 

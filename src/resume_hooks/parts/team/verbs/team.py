@@ -11,12 +11,12 @@ from resume_hooks.cli.start_client import find_client_start, replace_process_wit
 from resume_hooks.clock import format_minute
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.team import membership, sharing, team_file
-from resume_hooks.parts.team.connect import MAX_PUSH_SECONDS, TeamFailed, connect_to_team
+from resume_hooks.parts.team.connect import MAX_PUSH_SECONDS, TeamRequestFailed, connect_to_team
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import (
     MAX_LISTED_SESSIONS,
     TeamSession,
-    fetch_sessions_by_row,
+    fetch_sessions_by_row_ids,
     find_team_session,
     list_team_sessions,
 )
@@ -32,11 +32,11 @@ from resume_hooks.parts.team.verbs import (
     UnshareOptions,
 )
 from resume_hooks.parts.team.verbs.team_answer import (
-    answer_search,
     build_push_notes,
     format_push_results,
     format_sessions,
     print_team_answer,
+    search_team_and_print_hits,
 )
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
@@ -76,7 +76,7 @@ def push_sessions(options: PushOptions) -> None:
     else:
         with connect_to_team(team.service) as db:
             db.set_deadline(MAX_PUSH_SECONDS)
-            removed_ids = sharing.remove_queued_and_expired_sessions(db, options.where)
+            removed_ids = sharing.remove_queued_sessions_and_expired_sessions(db, options.where)
             push_results = _push_sessions(to_push, team, db, options)
         team_file.record_push(options.where)
     data = {"pushed": push_results, "gone": removed_ids, "written": not options.dry_run}
@@ -101,7 +101,7 @@ def _push_sessions(
 ) -> list[PushResult]:
     """Push the sessions and show the progress. Return the result for each session.
 
-    Raise TeamFailed if a push fails or takes longer than ``MAX_PUSH_SECONDS``.
+    Raise TeamRequestFailed if a push fails or takes longer than ``MAX_PUSH_SECONDS``.
     """
     from resume_hooks.parts.team import pushing  # Imported here because the import takes 80 ms.
 
@@ -114,7 +114,7 @@ def _push_sessions(
                 result = pushing.push_session(
                     session, team, db, options.where, rescan=options.rescan
                 )
-            except TeamFailed as error:
+            except TeamRequestFailed as error:
                 if db.has_passed_deadline():
                     raise _make_slow_push_error(session, len(results), len(sessions)) from error
                 raise
@@ -126,8 +126,8 @@ def _push_sessions(
 
 def _make_slow_push_error(
     session: SessionFile, pushed_count: int, session_count: int
-) -> TeamFailed:
-    return TeamFailed(
+) -> TeamRequestFailed:
+    return TeamRequestFailed(
         f"The team's server took more than {MAX_PUSH_SECONDS:.0f} seconds for {session.session_id}; "
         f"sessions pushed before that: {pushed_count:,} of {session_count:,}",
         "Check the network and the server, and run the command again: it continues where it stopped.",
@@ -140,7 +140,7 @@ def pull_session_copy(options: PullOptions) -> None:
 
     team = membership.get_joined_team(options.where)
     with connect_to_team(team.service) as db:
-        removed_ids = fetching.remove_unreadable_copies(db, options.where)
+        removed_ids = fetching.remove_copies_without_read_access(db, options.where)
         if options.locator:
             to_pull = [find_team_session(options.locator, db)]
         else:
@@ -180,7 +180,7 @@ def print_sessions(options: SessionsOptions) -> None:
 
 def print_search_hits(options: SearchOptions) -> None:
     """Search the team's sessions, and print the hits."""
-    answer_search(options, only_own=options.mine)
+    search_team_and_print_hits(options, only_own=options.mine)
 
 
 def resume_from_team(options: ResumeOptions) -> None:
@@ -266,7 +266,9 @@ def forget_own_session(options: ForgetOptions) -> None:
             f"Forget '{session.title}' ({session.session_id}), for good?", is_asking=is_asking
         )
         if is_confirmed:
-            copy_count = sharing.forget_session(session.session_id, db, options.where)
+            copy_count = sharing.forget_session_and_count_copies(
+                session.session_id, db, options.where
+            )
         else:
             copy_count = 0
     if is_confirmed:
@@ -325,7 +327,7 @@ def _change_own_session(
             notes = []
         if not options.dry_run:
             change(db, session)
-            session = next(iter(fetch_sessions_by_row(db, [session.row_id])), session)
+            session = next(iter(fetch_sessions_by_row_ids(db, [session.row_id])), session)
     verb_phrase = "would be" if options.dry_run else "is"
     text = (
         f"{session.title} ({session.session_id}) {verb_phrase} "

@@ -1,6 +1,6 @@
 """Print the answers of the ``team`` actions, as text or as JSON in one format for all actions.
 
-Both ``team search`` and ``search --team`` call ``answer_search``.
+Both ``team search`` and ``search --team`` call ``search_team_and_print_hits``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ EMPTY_ANSWER: dict[str, Any] = {
 }  # fmt: skip
 
 
-def answer_search(options: SearchOptions | core.SearchOptions, *, only_own: bool = False) -> None:
+def search_team_and_print_hits(
+    options: SearchOptions | core.SearchOptions, *, only_own: bool = False
+) -> None:
     """Run ``team search`` or ``search --team``, and print the hits."""
     refuse_unknown_options(options.words)
     from resume_hooks.parts.team import team_search  # Imported here because only searches need it.
@@ -87,7 +89,7 @@ def connect_to_read(options: VerbOptions) -> Iterator[Database]:
         # Imported here because searches by the user do not need it.
         from resume_hooks.parts.team import background
 
-        background.check_model_search_allowed(options.where)
+        background.require_model_search_permission(options.where)
     with connect_to_team(membership.get_joined_team(options.where).service) as db:
         db.set_deadline(MAX_READ_SECONDS)
         yield db

@@ -13,7 +13,7 @@ from resume_hooks.parts.team.connect import (
     connect_to_team,
     read_schema_sql,
     read_schema_version,
-    validate_service,
+    validate_service_name,
 )
 from resume_hooks.parts.team.verbs import (
     InitOptions,
@@ -34,7 +34,7 @@ _LOCKED_SESSIONS_QUERY = (
 
 def create_schema(options: InitOptions) -> None:
     """Create or upgrade the team's database schema, or print the SQL that would do so."""
-    service, version = validate_service(options.service), 0
+    service, version = validate_service_name(options.service), 0
     if options.upgrade:
         with connect_to_team(service, allows_any_version=True) as db:
             version = read_schema_version(db)
@@ -187,7 +187,7 @@ def print_status(options: StatusOptions) -> None:
 
     team = membership.get_joined_team(options.where)
     unsent_sessions = background.find_unsent_sessions(team, options.where)
-    failure = team_file.read_failure(options.where)
+    failure = team_file.read_push_failure(options.where)
     data = {
         "projects": list(team.projects),
         "behind": len(unsent_sessions),
