@@ -132,7 +132,7 @@ def print_row(
     rounds: int = ROUNDS,
     before: Callable[[], object] = lambda: None,
 ) -> None:
-    """Print a row with the medians of ``rounds`` runs. One more run, before these, is not measured."""
+    """Print a row with the medians of ``rounds`` runs, after one run that is not measured."""
     spent = []
     for _ in range(rounds + 1):
         before()

@@ -51,7 +51,10 @@ def is_removed(one: PlantedSecret) -> bool:
 
 
 def _choose_leftover_pieces(secret: str) -> list[str]:
-    """Return the text of a secret that must not remain: its last 12 characters, or the whole short secret."""
+    """Return the pieces of a secret that must not remain.
+
+    There is one piece: the secret, or the last 12 characters of a secret that is longer than 24.
+    """
     body = secret.split("\n")[1] if secret.startswith("-----BEGIN") else secret
     body = body[-12:] if len(body) > 24 else body
     return [body]

@@ -267,7 +267,7 @@ def print_peer_rows(library: Library, peer: str) -> None:
 
 
 def time_rounds(action: Callable[[], object], rounds: int) -> list[float]:
-    """Return the milliseconds of each round. One more round, before these, is not measured."""
+    """Return the milliseconds of each round, after one round that is not measured."""
     times = []
     for _ in range(rounds + 1):
         begun = time.perf_counter()

@@ -111,7 +111,7 @@ def _read_texts_until(path: Path, end_line_number: int) -> Iterator[tuple[str, s
 def make_false_sentences(
     session: Session, other_sessions: Sequence[Session], random_source: random.Random
 ) -> Iterator[tuple[str, str]]:
-    """Yield pairs: a kind of falsehood, and a false sentence of this kind about a session."""
+    """Yield false sentences about a session, each after the name of its kind."""
     for sentence in session.summary_sentences:
         if numbers := list(NUMBER_PATTERN.finditer(sentence)):
             at = random_source.choice(numbers)
@@ -154,7 +154,7 @@ def _replace_span(sentence: str, span: tuple[int, int], replacement: str) -> str
 
 
 def is_marked_by_naive_check(sentence: str, earlier_text: str) -> bool:
-    """Check whether a code span in a sentence is not in the earlier text."""
+    """Check whether a sentence has a code span that is not in the earlier text."""
     return any(code not in earlier_text for code in re.findall("`([^`]+)`", sentence))
 
 

@@ -100,7 +100,7 @@ def read_peer_savings(printed: bytes) -> str:
 def measure_run(
     bench: Bench, run: Run, clean: Callable[[], None] = lambda: None, rounds: int = ROUNDS
 ) -> MeasuredRun:
-    """Return the medians of ``rounds`` runs. One more run, before these, is not measured."""
+    """Return the medians of ``rounds`` runs, after one run that is not measured."""
     times, memory, printed = [], [], b""
     for _ in range(rounds + 1):
         command, stdin, cwd = run

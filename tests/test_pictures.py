@@ -153,7 +153,7 @@ def test_a_verb_matches_its_picture(
 
 
 @pytest.mark.parametrize("name", SCREEN_TEXTS_BY_PICTURE)
-def test_the_picture_of_a_screen_has_its_words(name: str) -> None:
+def test_the_picture_of_a_screen_has_the_expected_texts(name: str) -> None:
     """The picture of a screen contains the texts that are expected on it."""
     for words in SCREEN_TEXTS_BY_PICTURE[name]:
         assert remove_variable_parts(words) in remove_variable_parts(text_of_picture(name))

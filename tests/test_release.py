@@ -82,9 +82,9 @@ def test_each_package_of_a_lock_is_in_the_component_list(
 
 @pytest.mark.parametrize("kind", ["plugin", "edition"])
 def test_the_plugin_and_the_edition_are_small(release_folder: Path, kind: str) -> None:
-    """The plugin and the edition contain only a few files, and only small ones.
+    """The plugin and the edition have few files, and all these files are small.
 
-    A client copies all files, and the plugin directory rejects large ones.
+    A client copies all files, and the plugin directory rejects large files.
     """
     sizes = [path.stat().st_size for path in files_below(release_folder / kind)]
     assert len(sizes) <= MAX_FILES

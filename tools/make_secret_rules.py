@@ -161,7 +161,10 @@ def convert_go_regex_to_python(regex: str) -> str:
 
 
 def find_group_end(regex: str, flag_index: int) -> int:
-    """Return the index at which the group with a flag ends, or the length of the expression."""
+    """Return the index at which the group that contains a flag ends.
+
+    If no group contains the flag, return the length of the expression.
+    """
     depth, is_in_class, at = 0, False, flag_index + 4
     while at < len(regex):
         character = regex[at]

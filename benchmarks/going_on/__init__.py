@@ -5,11 +5,11 @@ Other items may be one read away or out of reach.
 ``.venv/bin/python -m benchmarks.going_on [tune final unseen sealed sample] [--missed]`` (after
 ``make setup``) measures the sessions of these sets of labels. The sessions are in the corpus, in
 ``RESUME_HOOKS_CORPUS`` or ``../shared/corpus``. The sessions of ``sample`` are our own and may be
-published. Without arguments there are two runs: for the sets on which rules were made, and for the
-sealed set. Each run prints two tables: for all items, and for the items before a compaction. ``--own [COUNT]`` prints
-only the tokens, for the latest sessions of this home (default: 20). ``--missed`` prints the items
-that a handoff of the usual size does not contain. ``python -m benchmarks.going_on.generations``
-counts planted facts after five handoffs.
+published. Without arguments there are two runs: for the sets that we used to make rules, and for
+the sealed set. Each run prints two tables: for all items, and for the items before a compaction.
+``--own [COUNT]`` prints only the tokens, for the latest sessions of this home (default: 20).
+``--missed`` prints the items that a handoff of the usual size does not contain. ``python -m
+benchmarks.going_on.generations`` counts planted facts after five handoffs.
 
 To add a way, in ``ways.py``:
 

@@ -70,13 +70,13 @@ class Turn(NamedTuple):
     answer_messages: Sequence[str]
 
     @property
-    def size(self) -> int:
+    def character_count(self) -> int:
         """The number of characters in the turn."""
         return len(self.prompt) + sum(map(len, self.answer_messages))
 
 
 class FactCounts(NamedTuple):
-    """The numbers of facts, kept facts, old values, and old values that no mark calls superseded."""
+    """The numbers of facts, kept facts, old values, and old values without a mark."""
 
     fact_count: int
     kept_fact_count: int
@@ -115,17 +115,17 @@ class PlantedTalk:
         self._facts = facts
         self._dice = random_source
 
-    def turns(self, generation: int, size: int) -> list[Turn]:
-        """Return turns of about ``size`` characters in all. They contain the statements of a generation."""
+    def make_turns(self, generation: int, character_count: int) -> list[Turn]:
+        """Return turns of about ``character_count`` characters in all. They contain the statements of a generation."""
         told = [
             one for fact in self._facts for one in fact.statements if one.generation == generation
         ]
         self._dice.shuffle(told)
-        room = size - sum(len(statement.sentence) for statement in told)
+        room = character_count - sum(len(statement.sentence) for statement in told)
         found: list[Turn] = []
         while room > 0 or not found:
             found.append(next(self._turns))
-            room -= found[-1].size
+            room -= found[-1].character_count
         for statement in told:
             at = self._dice.randrange(len(found))
             prompt, answer = found[at]
@@ -182,7 +182,7 @@ def make_openings(
     path = home.project() / f"{SESSION}.jsonl"
     leaf, count, pasted = None, 0, ""
     for generation in range(GENERATION_COUNT):
-        turns = talk.turns(
+        turns = talk.make_turns(
             generation,
             convert_tokens_to_characters(more_tokens if generation else FIRST_TALK_TOKENS),
         )
@@ -219,7 +219,7 @@ def _states_value(message: str, subject: str, value: str) -> bool:
 
 
 def count_facts_in(opening: str, facts: Sequence[Fact]) -> FactCounts:
-    """Count the facts of which an opening contains the current value, and their unmarked old values."""
+    """Count the facts whose current value an opening states, and the old values that it does not mark."""
     messages = re.split(r"\n(?=\S)", opening)
 
     def is_value_stated(fact: Fact, value: str) -> bool:

@@ -169,9 +169,11 @@ def _format_table(sums: Mapping[str, WayTotals]) -> Iterator[str]:
     yield from (format_row(way, one) for way, one in sums.items())
 
 
-def _format_item_counts(found: Sequence[Item]) -> str:
-    by_kind = Counter(item.kind for item in found)
-    return f"{len(found)} items: " + ", ".join(f"{by_kind[kind]} {kind}s" for kind in KINDS)
+def _format_item_counts(labelled_items: Sequence[Item]) -> str:
+    by_kind = Counter(item.kind for item in labelled_items)
+    return f"{len(labelled_items)} items: " + ", ".join(
+        f"{by_kind[kind]} {kind}s" for kind in KINDS
+    )
 
 
 def _format_percent(count: int, whole: int) -> str:

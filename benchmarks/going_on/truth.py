@@ -20,7 +20,7 @@ SAMPLE_LABEL_SET = "sample"
 LABEL_SETS = ("tune", "final", "unseen", "sealed", SAMPLE_LABEL_SET)
 
 SEEN_LABEL_SETS = ("tune", "final", "unseen")
-"""The sets of labels on which rules were made, or whose missed items we have read."""
+"""The sets of labels that we used to make rules, or whose missed items we have read."""
 
 SEALED_LABEL_SETS = ("sealed",)
 """The sessions that two readers labelled without seeing our code or a digest.
@@ -58,7 +58,7 @@ def read_labelled_items(label_set: str) -> list[Item]:
 
 
 def find_transcript(session_path: str) -> Path:
-    """Return the file of a session_path in the corpus or among our own samples."""
+    """Return the file of a session in the corpus or among our own samples."""
     return (
         REPO / "demo" if session_path == SAMPLE_LABEL_SET else corpus()
     ) / f"{session_path}.jsonl"
@@ -66,7 +66,7 @@ def find_transcript(session_path: str) -> Path:
 
 @cache
 def read_session_lines(session_path: str) -> Sequence[bytes]:
-    """Return the lines of a session_path."""
+    """Return the lines of a session's transcript."""
     return find_transcript(session_path).read_bytes().split(b"\n")
 
 

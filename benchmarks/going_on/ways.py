@@ -226,9 +226,9 @@ def run_ways_at_compaction(path: Path) -> Iterator[WayResult]:
 
 
 def list_copy_methods() -> Iterator[tuple[str, CopyFunction]]:
-    """Yield the ways that copy a session without a model.
+    """Yield the ways that make a child without a model.
 
-    Each consists of its name and the function that makes the copy.
+    Each is a pair: the name of the way, and a function that makes a child from a copy of a session.
     """
     yield "trim", make_trimmer()
     yield "trim, maximum", make_trimmer(threshold=["100"], keep_recent=0, assistant=1_000)
@@ -292,9 +292,10 @@ def select_prompts_and_end(parsed_records: Sequence[Record], token_count: int) -
 
 
 def run_model_way(way_name: str, path: Path, base_tokens: int, digest: Digest) -> WayResult:
-    """Return the result of a way whose text a model wrote, or None as remainder if the text is missing.
+    """Return the result of a way whose text a model wrote.
 
-    In our own rollover, a digest of the usual size follows the text.
+    The remainder is None if the text is missing. In our own rollover, a digest of the usual size follows
+    the text.
     """
     file = Path(os.environ.get("BENCH_SUMMARIES", os.devnull), way_name, f"{path.stem}.md")
     if not file.is_file():

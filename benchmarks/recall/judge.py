@@ -14,7 +14,7 @@ from benchmarks.recall.questions import Question, find_right_places, find_sessio
 from benchmarks.recall.searcher import Answer
 
 JUDGED_HIT_COUNT = 5
-"""The strengths of this number of hits of each answer are judged."""
+"""The number of first hits of each answer that are counted by their strength."""
 
 STRENGTH_NAMES = ("strong", "fair", "weak")
 

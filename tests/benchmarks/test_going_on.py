@@ -231,13 +231,12 @@ def test_a_planted_fact_is_kept_if_a_sentence_states_it() -> None:
     assert count_facts_in("USER :5\n  The port. It is 2.", [fact]) == FactCounts(1, 0, 1, 0)
 
 
-def test_trims_save_tokens_and_larger_handoffs_keep_more_items(
+def test_stronger_trims_and_smaller_handoffs_do_not_keep_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A trim of a real session saves tokens, and larger handoffs keep more items.
+    """A stronger trim does not keep more tokens, and a smaller handoff does not keep more items.
 
-    A larger handoff keeps at least as many items as a smaller one. The handoffs have 900, 12,000
-    and 24,000 tokens. A fork keeps as many items as the session itself.
+    The handoffs have 900, 12,000 and 24,000 tokens. A fork keeps as many items as the session itself.
     """
     monkeypatch.delenv("BENCH_PEER", raising=False)
     found = read_labelled_items("tune")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tools.recorder.sessions import CLAUDE, CODEX, Session
 
 MESSAGES_FIELD = "messages"
-"""The field of an event for which the session's messages are read from its file."""
+"""The field of an event that is filled with the messages from the session's file."""
 
 CLI, PROMPT, MODULE, SESSION, NOTICE, CODEX_EVENT = (
     "cli",
