@@ -120,7 +120,7 @@ def print_start_times(scratch: Path) -> None:
         print_row(
             f"start of a session, {due} sessions expire soon",
             home.run_start_hook,
-            before=functools.partial(home.set_ages, due),
+            before_each_run=functools.partial(home.set_ages, due),
         )
         print(f"  kept {home.count_archived_sessions()}", flush=True)
 
@@ -130,12 +130,12 @@ def print_row(
     run: Callable[[], ProcessTimes],
     *,
     rounds: int = ROUNDS,
-    before: Callable[[], object] = lambda: None,
+    before_each_run: Callable[[], object] = lambda: None,
 ) -> None:
     """Print a row with the medians of ``rounds`` runs, after one run that is not measured."""
     spent = []
     for _ in range(rounds + 1):
-        before()
+        before_each_run()
         spent.append(run())
     ms, cpu = (statistics.median(column) for column in zip(*spent[1:], strict=True))
     print(f"{row_name:52} {ms:8.1f} {cpu:8.0f}", flush=True)

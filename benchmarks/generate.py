@@ -193,8 +193,8 @@ class _NewIds:
     def new_uuid(self) -> str:
         return _new_id(self._chance)
 
-    def new_api_id(self, old: object, prefix: str) -> str:
-        return self._known.setdefault(str(old), f"{prefix}_{self._chance.getrandbits(96):024x}")
+    def new_api_id(self, old_id: object, prefix: str) -> str:
+        return self._known.setdefault(str(old_id), f"{prefix}_{self._chance.getrandbits(96):024x}")
 
 
 def _renew_record(record: Record, ids: _NewIds, place: Place) -> Record:

@@ -56,7 +56,7 @@ class Library:
         run_in_process(generate_home, str(self.config), FILE_COUNT, REQUESTED_BYTES)
 
     @property
-    def size(self) -> int:
+    def total_bytes(self) -> int:
         """The total number of bytes of all transcripts."""
         return folder_size(self.config / "projects")
 
@@ -91,14 +91,14 @@ class Library:
         self,
         run: Run,
         rounds: int = ROUNDS,
-        before: Callable[[], object] = lambda: None,
+        before_each_run: Callable[[], object] = lambda: None,
         *,
         may_fail: bool = False,
     ) -> ProcessCost:
-        """Return the medians of a few runs. ``before`` is called before each run."""
+        """Return the medians of a few runs. ``before_each_run`` is called before each of them."""
         spent = []
         for _ in range(rounds):
-            before()
+            before_each_run()
             spent.append(self.run(run, may_fail=may_fail))
         ms, cpu_ms = (
             statistics.median(column)

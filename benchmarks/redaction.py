@@ -180,7 +180,7 @@ def print_hostile_times(size: int = 60_000) -> None:
 
 
 def print_growth(size: int = 16_000, min_seconds: float = 0.05) -> None:
-    """Print the texts for which twice the length takes more than 2.6 times as long.
+    """Print the texts whose scan takes more than 2.6 times as long if they are twice as long.
 
     The printed times are in seconds, for one, two and four times the length. A text that takes less
     than ``min_seconds`` seconds is not printed.

@@ -82,7 +82,7 @@ def print_search_rows(bench: Bench, peer: str | None) -> None:
         f"\n{'index and search':52} {'ms':>8} {'cpu ms':>8}   target, notes; {format_machine_load()}"
     )
     print_first_search(library)
-    print_build(library)
+    print_index_build_time(library)
     print_freshness_check_time(library, FILE_COUNT)
     print_listings(library, peer)
     library.add_large_session()
@@ -101,7 +101,7 @@ def print_first_search(library: Library) -> None:
 
     This search indexes the newest sessions for a limited time.
     """
-    bench, where, size = library.bench, Where(library.env), library.size
+    bench, where, size = library.bench, Where(library.env), library.total_bytes
     for what, run, patience in (
         (
             "first search ever, from the shell",
@@ -114,7 +114,7 @@ def print_first_search(library: Library) -> None:
             "1.5 s",
         ),
     ):
-        spent = library.measure_medians(run, before=lambda: delete_index(where))
+        spent = library.measure_medians(run, before_each_run=lambda: delete_index(where))
         with contextlib.closing(open_index_read_only(index_file_path(where))) as db:
             (read,) = db.execute("SELECT total(end) FROM files").fetchone()
         delete_index(where)
@@ -124,9 +124,9 @@ def print_first_search(library: Library) -> None:
         )
 
 
-def print_build(library: Library) -> None:
+def print_index_build_time(library: Library) -> None:
     """Print the time and the memory of building the index of the whole home."""
-    bench, size = library.bench, library.size
+    bench, size = library.bench, library.total_bytes
     run = bench.shell_run("doctor", "--index", "rebuild", "--json")
     spent = library.measure_medians(run)
     peak = format_peak_memory(library, run)
@@ -231,7 +231,7 @@ def append_prompt(session: Path, number: int) -> None:
 
 def print_peer_rows(library: Library, peer: str) -> None:
     """Print rows for the peer in the same home, including the session of 50 MB."""
-    bench, size = library.bench, library.size
+    bench, size = library.bench, library.total_bytes
     nowhere = library.config.parent / "no-codex"
     nowhere.mkdir()
     kept = library.config.parent / ".cctools"

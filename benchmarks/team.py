@@ -288,9 +288,9 @@ def _measure_tables(root: Connection, *names: str) -> int:
     return int(found[0]) if found else 0
 
 
-def _time_call(work: Callable[[], object]) -> float:
+def _time_call(function: Callable[[], object]) -> float:
     begun = time.perf_counter()
-    work()
+    function()
     return 1_000 * (time.perf_counter() - begun)
 
 

@@ -59,7 +59,7 @@ def print_trims(bench: Bench, peer: str | None) -> None:
 
 
 def make_own_runs(bench: Bench, session: Path) -> list[tuple[str, Run]]:
-    """Return runs of our verbs. Recent turns are also trimmed, because the peer trims them."""
+    """Return runs of our trims. Recent turns are trimmed, too, because the peer also trims them."""
     options = [session.stem, "--keep-recent", "0", "--json"]
     return [
         ("trim --dry-run", bench.shell_run("trim", *options, "--dry-run")),
@@ -126,12 +126,12 @@ def measure_run(
     return MeasuredRun(statistics.median(times[1:]), statistics.median(memory[1:]), printed)
 
 
-def restore_file(bench: Bench, session: Path, kept: Path) -> None:
-    """Restore the session's file from the copy ``kept``, with an old modification time.
+def restore_file(bench: Bench, session: Path, copy_path: Path) -> None:
+    """Restore the session's file from the copy ``copy_path``, with an old modification time.
 
     The children and backups that a measured run made are deleted.
     """
-    shutil.copyfile(kept, session)
+    shutil.copyfile(copy_path, session)
     os.utime(session, (1_700_000_000, 1_700_000_000))
     bench.remove_children()
     shutil.rmtree(

@@ -25,8 +25,8 @@ UNCOUNTED_ROUNDS = 2
 
 SIZE, FILE_COUNT = 11_000_000, 50
 SEARCHED_FILES, SEARCHED_BYTES = 1_070, 330_000_000
-"""The sessions to search. Their actual size is 450 MB, because each contains at least one whole
-turn."""
+"""The number and the requested size of the sessions to search. Their actual size is 450 MB, because
+each contains at least one whole turn."""
 
 PEER_HOOK_IMPORTS = "import json, math, os, re, stat, subprocess, sys, tempfile, time, typing"
 NAIVE_HOOK_COMMAND = f"{sys.executable} -c '{PEER_HOOK_IMPORTS}; json.load(sys.stdin)'"

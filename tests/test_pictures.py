@@ -123,7 +123,7 @@ def test_a_picture_has_only_text_and_shapes(name: str) -> None:
 def test_a_card_matches_its_picture(uploader_home: ConfigHome, name: str) -> None:
     """A picture contains the lines of its card, apart from numbers, ids and the line about the clipboard.
 
-    If it does not, run ``python -m tools.make_pictures``.
+    If this test fails, run ``python -m tools.make_pictures``.
     """
     trigger = recognise_trigger(f"/resume-hooks:{TRIGGERS_BY_PICTURE[name]}")
     assert trigger is not None
@@ -141,7 +141,7 @@ def test_a_verb_matches_its_picture(
 ) -> None:
     """A picture contains the lines that its verb prints, apart from numbers, ids and the folder.
 
-    If it does not, run ``python -m tools.make_pictures``.
+    If this test fails, run ``python -m tools.make_pictures``.
     """
     assert run(VERBS_BY_PICTURE[name]) == 0
     shown = remove_variable_parts(text_of_picture(name).replace("-home-ann-uploader", "<key>"))

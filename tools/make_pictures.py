@@ -66,14 +66,18 @@ def _replace_home(row: list[Cell], home: str) -> list[Cell]:
     return row
 
 
-def cut_rows(rows: Rows, first: str, last: str) -> Rows:
-    """Return the rows from the last match of ``first`` to the next match of ``last``.
+def cut_rows(rows: Rows, first_pattern: str, end_pattern: str) -> Rows:
+    """Return the rows from the last match of ``first_pattern`` to the next match of ``end_pattern``.
 
     Empty rows at the end are removed.
     """
     texts = ["".join(cell.character for cell in row).rstrip() for row in rows]
-    start = max(number for number, text in enumerate(texts) if re.search(first, text))
-    ends = (number for number, text in enumerate(texts) if number > start and re.search(last, text))
+    start = max(number for number, text in enumerate(texts) if re.search(first_pattern, text))
+    ends = (
+        number
+        for number, text in enumerate(texts)
+        if number > start and re.search(end_pattern, text)
+    )
     end = next(ends, len(rows))
     while end > start and not texts[end - 1].strip():
         end -= 1

@@ -83,7 +83,7 @@ def list_plugin_options() -> dict[str, Any]:
     }
 
 
-def _find_option_type(key: settings.SettingDefinition) -> str:
-    if key.parse is settings.parse_switch:
+def _find_option_type(setting: settings.SettingDefinition) -> str:
+    if setting.parse is settings.parse_switch:
         return "boolean"
-    return "number" if isinstance(key.default, int) else "string"
+    return "number" if isinstance(setting.default, int) else "string"

@@ -221,7 +221,7 @@ def measure_core_and_parts(source: Path, modules: dict[str, ast.Module]) -> dict
         "imports from the core to a part": str(
             sum(not one and bool(other) for one, other in edges)
         ),
-        "imports from a part to another": str(
+        "imports from one part to another": str(
             sum(bool(one and other) and one != other for one, other in edges)
         ),
     }

@@ -147,7 +147,7 @@ class ChainBuilder:
         self._session_id = session_id
         self._leaf = leaf
 
-    def add(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn) -> None:
         """Add the records of a turn, with a tool call after each message except the last."""
         self._append_record(user(turn.prompt, **self._next_record_fields()))
         for number, text in enumerate(turn.answer_messages, 1):
@@ -188,7 +188,7 @@ def make_openings(
         )
         chain = ChainBuilder(path.stem, leaf, count)
         for turn in turns:
-            chain.add(turn)
+            chain.add_turn(turn)
         with open(path, "ab") as stream:
             stream.write(session_bytes(chain.records))
         count = chain.count

@@ -68,7 +68,7 @@ def collapse_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def text_keeps_item(item: Item, text: str, rows: Sequence[Row]) -> bool:
+def text_contains_item(item: Item, text: str, rows: Sequence[Row]) -> bool:
     """Check whether a text contains an item verbatim, or whether one of its rows contains the item.
 
     White space in ``text`` must be collapsed. A command is compared by its ``command_core``.
@@ -78,10 +78,10 @@ def text_keeps_item(item: Item, text: str, rows: Sequence[Row]) -> bool:
         if item.kind == "command"
         else collapse_spaces(item.text)
     )
-    return wanted in text or row_keeps_item(item, rows)
+    return wanted in text or row_contains_item(item, rows)
 
 
-def row_keeps_item(item: Item, rows: Sequence[Row]) -> bool:
+def row_contains_item(item: Item, rows: Sequence[Row]) -> bool:
     """Check whether one of the rows contains an item.
 
     A file or command counts only if its row is in a section for this kind of item, or in prose.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from benchmarks.going_on.judge import collapse_spaces, row_keeps_item, text_keeps_item
+from benchmarks.going_on.judge import collapse_spaces, row_contains_item, text_contains_item
 from benchmarks.going_on.truth import KINDS, Item, find_transcript, read_labelled_items
 from benchmarks.going_on.ways import (
     Remainder,
@@ -60,12 +60,12 @@ class WayTotals:
 
 def place_after_way(item: Item, remainder: Remainder) -> str:
     """Return where an item is after a way: in context, one read away, or out of reach."""
-    if text_keeps_item(item, remainder.text, remainder.rows):
+    if text_contains_item(item, remainder.text, remainder.rows):
         return IN
     return (
         NEAR
         if item.record_number in remainder.named_record_numbers
-        or row_keeps_item(item, remainder.rows_one_read_away)
+        or row_contains_item(item, remainder.rows_one_read_away)
         else OUT
     )
 
@@ -110,23 +110,23 @@ def list_missed_items(*label_sets: str) -> Iterator[str]:
             yield f"  missed {item.kind:10} {short_id}:{item.record_number} {text}"
 
 
-def format_row(way: str, sums: WayTotals) -> str:
+def format_row(way_name: str, totals: WayTotals) -> str:
     """Return the row of a way: the median of the tokens, and percentages of the items.
 
-    A cell is empty if the way was not measured or if there are no labels.
+    A cell is empty if the way_name was not measured or if there are no labels.
     """
-    if not sums.request_tokens:
-        return f"| {way} |{' |' * (len(COLUMN_HEADINGS) - 1)}"
-    counts = [sums.place_counts_by_kind[kind] for kind in KINDS]
+    if not totals.request_tokens:
+        return f"| {way_name} |{' |' * (len(COLUMN_HEADINGS) - 1)}"
+    counts = [totals.place_counts_by_kind[kind] for kind in KINDS]
     whole = sum(counts, Counter[str]())
-    cells = [way, f"{statistics.median(sums.request_tokens):,.0f}"]
+    cells = [way_name, f"{statistics.median(totals.request_tokens):,.0f}"]
     cells += [_format_percent(each[IN], each.total()) for each in (*counts, whole)]
     cells.append(_format_percent(whole[IN] + whole[NEAR], whole.total()))
     return f"| {' | '.join(cells)} |"
 
 
 def build_readers_row(covered: Sequence[Item]) -> str:
-    """Return a row with the items that readers found in the client's summary."""
+    """Return a row with the percentages of items that readers found in the client's summary."""
     kept = Counter(item.kind for item in covered if item.is_in_summary)
     whole = Counter(item.kind for item in covered)
     cells = ["the client's summary, as readers judge it", ""]

@@ -30,7 +30,7 @@ MAX_READ_HITS = 5
 
 
 class AnswerCost(NamedTuple):
-    """The numbers of characters that the verbs print for one answer.
+    """The numbers of characters that our verbs print while an agent finds one answer.
 
     ``file_bytes`` is the number of bytes of the file that contains the answer.
     """

@@ -36,10 +36,12 @@ class JudgedAnswer(NamedTuple):
 class Score(NamedTuple):
     """The results of a searcher for some questions, as fractions of the questions.
 
-    ``session_first_fraction`` and ``session_top_five_fraction`` are for a right session at the first
-    rank and among the first five, ``turn_first_fraction`` and ``turn_top_five_fraction`` for a right
-    turn. ``mean_reciprocal_rank`` is that of the right session. ``no_hits_fraction`` is for answers
-    without hits, and ``strong_fraction`` for answers whose best hit is called strong.
+    ``session_first_fraction`` are the answers whose first session is right, and
+    ``session_top_five_fraction`` those with a right session among the first five.
+    ``turn_first_fraction`` and ``turn_top_five_fraction`` are the same for turns.
+    ``mean_reciprocal_rank`` is computed from the ranks of the first right sessions.
+    ``no_hits_fraction`` are the answers without hits, and ``strong_fraction`` the answers whose best
+    hit is called strong.
     """
 
     session_first_fraction: float
@@ -59,7 +61,7 @@ class StrengthPrecision(NamedTuple):
 
 
 def judge_answer(question: Question, answer: Answer) -> JudgedAnswer:
-    """Return an answer with the ranks of the first right session and turn, and which hits are right."""
+    """Find the ranks of the first right session and turn in an answer, and its right hits."""
     right = find_right_places(question)
     sessions = dict.fromkeys(find_session_of_file(hit.file) for hit in answer.hits)
     return JudgedAnswer(

@@ -132,8 +132,8 @@ def find_words(text: str) -> Iterator[str]:
             )
 
 
-def _can_remove_ending(word: str, end: str) -> bool:
-    return word.endswith(end) and len(word) - len(end) >= 3
+def _can_remove_ending(word: str, ending: str) -> bool:
+    return word.endswith(ending) and len(word) - len(ending) >= 3
 
 
 def _find_texts(content: object) -> Iterator[str]:

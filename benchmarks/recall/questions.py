@@ -174,12 +174,12 @@ class CorpusHome:
     def _copy_corpus_files(self) -> Iterator[tuple[str, str]]:
         """Copy every file of the corpus. Yield the path of each copy with the original's path in the corpus."""
         for name in list_corpus_files():
-            target = self._copy_path(Path(name))
+            target = self._choose_copy_path(Path(name))
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(corpus_folder() / name, target)
             yield str(target), name
 
-    def _copy_path(self, name: Path) -> Path:
+    def _choose_copy_path(self, name: Path) -> Path:
         """Return the path to which a file is copied.
 
         A file in the folder of a session is copied to a folder of the same session.

@@ -18,7 +18,7 @@ from benchmarks.recall.searcher import Answer, milliseconds_since
 from resume_hooks.search.query import COMMON_WORDS
 
 MAX_SHORT_WORD_LETTERS = 3
-"""Maximum number of letters of a word that must match as a whole word. Most lines contain short
+"""A word with at most this number of letters must match as a whole word. Most lines contain short
 words as parts of longer words."""
 
 _WORD_PATTERN = re.compile(r"\w[\w./-]*\w|\w")

@@ -86,11 +86,11 @@ def _is_utf8(raw: bytes) -> bool:
     return True
 
 
-def write_findings(rows: Path, folders: list[str]) -> None:
+def write_findings(rows_path: Path, folders: list[str]) -> None:
     """Write a row for each finding, and print the number of findings per MB for each scanner."""
     size = 0
     counts: Counter[str] = Counter()
-    with rows.open("w", encoding="utf-8") as output:
+    with rows_path.open("w", encoding="utf-8") as output:
         for path, raw in read_text_files(folders):
             size += len(raw)
             for scanner, find in SCANNERS.items():

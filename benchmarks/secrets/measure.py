@@ -44,7 +44,7 @@ def make_detect_secrets_cleaner() -> Callable[[str], str] | None:
     except ImportError:
         return None
 
-    def clean(text: str) -> str:
+    def replace_secrets(text: str) -> str:
         with (
             settings.default_settings(),
             NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file,
@@ -56,7 +56,7 @@ def make_detect_secrets_cleaner() -> Callable[[str], str] | None:
             text = text.replace(value, "\0")
         return text
 
-    return clean
+    return replace_secrets
 
 
 def make_gitleaks_cleaner() -> Callable[[str], str]:
@@ -77,7 +77,7 @@ def make_gitleaks_cleaner() -> Callable[[str], str]:
     ]
     patterns = [(_compile_rule(text), least) for text, least in [*rows, (generic, 3.5)]]
 
-    def clean(text: str) -> str:
+    def replace_secrets(text: str) -> str:
         raw = text.encode()
         found = {
             match[match.lastindex or 0]
@@ -91,7 +91,7 @@ def make_gitleaks_cleaner() -> Callable[[str], str]:
             raw = raw.replace(value, b"\0")
         return raw.decode("utf-8", "replace")
 
-    return clean
+    return replace_secrets
 
 
 def _compile_rule(text: str) -> re.Pattern[bytes]:

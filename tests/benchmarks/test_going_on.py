@@ -17,7 +17,7 @@ from benchmarks.going_on.judge import (
     command_core,
     split_opening_rows,
     split_prose_rows,
-    text_keeps_item,
+    text_contains_item,
 )
 from benchmarks.going_on.measure import (
     COLUMN_HEADINGS,
@@ -83,12 +83,12 @@ def test_an_item_is_found_verbatim_or_in_a_row() -> None:
     A changed file is also found by its name, in the list of changed files or in prose. A command is
     also found in the list of commands, without its ``cd`` and its output filter.
     """
-    assert text_keeps_item(DECISION_ITEM, "we take the lock first, then", ())
-    assert not text_keeps_item(DECISION_ITEM, "the lock is taken first", ())
-    assert text_keeps_item(CHANGED_FILE_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
-    assert text_keeps_item(CHANGED_FILE_ITEM, "", split_prose_rows("I changed pool.py"))
-    assert not text_keeps_item(UNCHANGED_FILE_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
-    assert text_keeps_item(COMMAND_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
+    assert text_contains_item(DECISION_ITEM, "we take the lock first, then", ())
+    assert not text_contains_item(DECISION_ITEM, "the lock is taken first", ())
+    assert text_contains_item(CHANGED_FILE_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
+    assert text_contains_item(CHANGED_FILE_ITEM, "", split_prose_rows("I changed pool.py"))
+    assert not text_contains_item(UNCHANGED_FILE_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
+    assert text_contains_item(COMMAND_ITEM, "", split_opening_rows(EXAMPLE_OPENING))
     assert command_core(r"eval $'cat <<\'E\'\nx\\y\nE'") == r"cat <<'E' x\y E'"
 
 
@@ -133,9 +133,9 @@ def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
 
 
 def test_an_excerpt_ends_with_the_end_of_the_talk() -> None:
-    """A pasted excerpt has the end of the talk.
+    """An excerpt ends with the end of the talk.
 
-    ``select_prompts_and_end`` fills half of the space with prompts and the other half with the end.
+    ``select_prompts_and_end`` fills half of the space with prompts and the other half with this end.
     """
     parsed = [
         record

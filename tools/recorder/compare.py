@@ -25,14 +25,14 @@ Row = dict[str, Any]
 class Difference(NamedTuple):
     """A difference between two records.
 
-    ``case`` is the step of a scenario. ``part`` is the part of its row that differs, such as
+    ``case`` is the step of a scenario. ``row_field`` is the field of its row that differs, such as
     stdout. ``kind`` describes the difference without ids and numbers.
     """
 
     case: str
-    part: str
+    row_field: str
     kind: str
-    example: list[str]
+    example_lines: list[str]
 
 
 def read_record(path: Path) -> dict[str, Row]:
@@ -50,7 +50,7 @@ def print_differences(before: Path, after: Path) -> int:
     kinds: dict[tuple[str, str], list[Difference]] = defaultdict(list)
     total = 0
     for difference in find_differences(before, after):
-        kinds[difference.part, difference.kind].append(difference)
+        kinds[difference.row_field, difference.kind].append(difference)
         total += 1
     for (part, kind), found in sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0])):
         cases = sorted({remove_session_name(each.case) for each in found})
@@ -59,7 +59,7 @@ def print_differences(before: Path, after: Path) -> int:
             f"  in {len(cases)} kinds of step: {', '.join(cases[:6])}{', ...' if len(cases) > 6 else ''}"
         )
         print(f"  example: {found[0].case}")
-        for line in found[0].example:
+        for line in found[0].example_lines:
             print(f"    {line}")
     print(f"\n{total} differences of {len(kinds)} kinds." if total else "No difference.")
     return total

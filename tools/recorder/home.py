@@ -76,7 +76,7 @@ class RecorderHome:
         self._known: dict[str, tuple[int, ...]] = {}
         self._numbers: dict[bytes, int] = {}
 
-    def empty(self) -> None:
+    def empty_home(self) -> None:
         """Empty the home, except for the programs on PATH."""
         shutil.rmtree(self.root, ignore_errors=True)
         for name in (
@@ -141,10 +141,10 @@ class RecorderHome:
         """Record the state of all files. Before that, give each file an old modification time."""
         self._known = {}
         for path in self._list_files():
-            self._set_time(path, INITIAL_FILE_TIME)
+            self._set_file_time(path, INITIAL_FILE_TIME)
 
-    def _set_time(self, path: str, at: float) -> None:
-        os.utime(path, (at, at), follow_symlinks=False)
+    def _set_file_time(self, path: str, timestamp: float) -> None:
+        os.utime(path, (timestamp, timestamp), follow_symlinks=False)
         self._known[path] = _read_file_state(path)
 
     def _list_files(self) -> Iterator[str]:
@@ -167,7 +167,7 @@ class RecorderHome:
         ]
         missing = [path for path in self._known if path not in present]
         for path in changed:
-            self._set_time(path, FROZEN_TIME - 1_000 + step)
+            self._set_file_time(path, FROZEN_TIME - 1_000 + step)
         for path in missing:
             del self._known[path]
         return sorted([*changed, *missing])

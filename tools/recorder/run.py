@@ -59,7 +59,7 @@ class Runner:
     def __init__(self, tree: Path, home: RecorderHome, record: TextIO) -> None:
         self._home, self._record = home, record
         self._scripts = find_scripts(tree)
-        home.empty()
+        home.empty_home()
         program = Path(__file__).with_name("driver.py")
         # Do not use -I, which ignores PYTHONHASHSEED: sets must have the same order in every run.
         command = [
@@ -84,7 +84,7 @@ class Runner:
     def record_session(self, session: Session, scenarios: Iterable[Scenario]) -> None:
         """Run each scenario in a new home that contains the session."""
         for number, scenario in enumerate(scenarios):
-            self._home.empty()
+            self._home.empty_home()
             path = self._home.add_session(session)
             if any(step.entry_point == matrix.MODULE for step in scenario):
                 self._home.register_client()
@@ -97,7 +97,7 @@ class Runner:
 
     def record_home(self, name: str, sessions: Iterable[Session], scenario: Scenario) -> None:
         """Run a scenario in a home that contains all the sessions."""
-        self._home.empty()
+        self._home.empty_home()
         for session in sessions:
             last, path = session, self._home.add_session(session)
         self._home.record_file_states()
