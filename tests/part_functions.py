@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     )
     check_function_type(questions.agent_model)(resume_hooks.parts.codex.model.CodexExec)
     check_function_type(questions.agent_strategy)(resume_hooks.parts.codex.sessions.strategy.Codex)
-    check_function_type(questions.agent_strategy)(resume_hooks.parts.lost.strategy.LostPrompts)
+    check_function_type(questions.agent_strategy)(resume_hooks.parts.lost.strategy.LostPromptsAgent)
     check_function_type(questions.agent_strategy)(resume_hooks.sessions.agents.claude.Claude)
     check_function_type(questions.agent_writer)(resume_hooks.derive.claude_writer.ClaudeWriter)
     check_function_type(questions.answer_line_search)(
@@ -95,10 +95,10 @@ if TYPE_CHECKING:
         resume_hooks.parts.team.team_file.report_push_failure
     )
     check_function_type(questions.line_at_start_in_new_folder)(
-        resume_hooks.parts.moved.rehome.format_start_line
+        resume_hooks.parts.moved.rehome.format_moved_folder_notice
     )
     check_function_type(questions.line_of_trim_help)(
-        resume_hooks.parts.smart_trim.trigger_answers.format_help_line
+        resume_hooks.parts.smart_trim.trigger_answers.format_smart_trim_help_line
     )
     check_function_type(questions.list_sessions_with_part_option)(
         resume_hooks.parts.subagents.verbs.print_subagents
@@ -107,7 +107,7 @@ if TYPE_CHECKING:
         resume_hooks.parts.documents.requested_files.make_document_writer
     )
     check_function_type(questions.module_line_in_new_folder)(
-        resume_hooks.parts.moved.rehome.format_start_line_after_search
+        resume_hooks.parts.moved.rehome.format_moved_folder_notice_after_search
     )
     check_function_type(questions.needs_database_driver)(
         resume_hooks.parts.team.team_file.read_team
@@ -138,7 +138,7 @@ if TYPE_CHECKING:
     )
     check_function_type(questions.push_session_after_turn)(resume_hooks.parts.team.background.main)
     check_function_type(questions.run_doctor_check)(
-        resume_hooks.parts.lost.strategy.check_lost_prompts
+        resume_hooks.parts.lost.strategy.check_for_lost_prompts
     )
     check_function_type(questions.run_doctor_check)(
         resume_hooks.parts.moved.copies.check_for_duplicate_sessions
@@ -151,7 +151,7 @@ if TYPE_CHECKING:
         resume_hooks.parts.team.sdk_store.PostgresSessionStore
     )
     check_function_type(questions.trim_with_part_option)(
-        resume_hooks.parts.smart_trim.verbs.refuse_without_smart
+        resume_hooks.parts.smart_trim.verbs.refuse_options_that_need_smart
     )
     check_function_type(questions.trim_with_part_option)(
         resume_hooks.parts.smart_trim.verbs.smart_trim

@@ -27,7 +27,7 @@ from benchmarks.attribution.replay import (
     split_lines,
 )
 from resume_hooks.parts.attribution.line_search import EditFinder, parse_requested_line
-from resume_hooks.parts.attribution.match_edits import find_writing_edit
+from resume_hooks.parts.attribution.match_edits import find_edit_that_wrote_line
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.scope import Scope, find_files_in_scope
@@ -141,7 +141,7 @@ class AnswerCounter:
         edits = list(EditFinder(self._index, scope, entered, sources).find_edits(asked))
         counts = self.counts[zlib.crc32(file.first_editing_session.encode()) % 2, kind]
         for place, authors in writers_by_index.items():
-            found = find_writing_edit(lines, place + 1, edits).record
+            found = find_edit_that_wrote_line(lines, place + 1, edits).record
             named = (
                 {sources.session_id_of_record(copy) for copy in sources.find_copies(found)}
                 if found

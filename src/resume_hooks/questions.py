@@ -313,10 +313,10 @@ def agent_model(where: Where, name: str, /) -> HeadlessModel:
 
 
 @declare_question
-def agent_defects(path: str, find_earlier_file: Callable[[str], str | None], /) -> Iterable[Defect]:
+def agent_defects(path: str, find_file_by_id: Callable[[str], str | None], /) -> Iterable[Defect]:
     """Yield the defects of a session's file. Raise ResumeHooksError if the file can't be read.
 
-    ``find_earlier_file`` returns the file of another session by its id, as ``Agent.find_earlier_file`` does.
+    ``find_file_by_id`` returns the file of another session by its id, as ``Agent.find_file_by_id`` does.
     """
 
 

@@ -71,7 +71,7 @@ def list_sessions(options: SessionsOptions) -> None:
     }
     notes = []
     for agent in list_agents(options.where, options.agent):
-        notes.extend(agent.listing_notes())
+        notes.extend(agent.build_listing_notes())
     if not page.rows:
         notes += (
             f"{folder_path} can't be listed: check its permissions"

@@ -87,7 +87,7 @@ class Writer(Protocol):
         Only Claude Code's writer accepts a ``home``.
         """
 
-    def scan_for_trim(self, session: SessionFile) -> TrimmableSession:
+    def read_trimmable_session(self, session: SessionFile) -> TrimmableSession:
         """Scan one of this agent's sessions for a trim."""
 
     def plan_untrim(
@@ -158,10 +158,10 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     return plan_fresh_opening(opening, writer.make_opening_body(opening))
 
 
-def scan_for_trim(session: SessionFile, where: Where) -> TrimmableSession:
+def read_trimmable_session(session: SessionFile, where: Where) -> TrimmableSession:
     """Scan a session of any agent for a trim. Raises the errors of ``trim.plan.scan_session``."""
     require_answers(session)
-    return load_writer(session.agent, where).scan_for_trim(session)
+    return load_writer(session.agent, where).read_trimmable_session(session)
 
 
 def draft_child(

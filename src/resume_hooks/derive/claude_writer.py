@@ -65,7 +65,7 @@ class ClaudeWriter:
 
         return fork.plan_fork(session, self._where, cut=cut, home=home, output_dir=output_dir)
 
-    def scan_for_trim(self, session: SessionFile) -> TrimmableSession:
+    def read_trimmable_session(self, session: SessionFile) -> TrimmableSession:
         """Scan the session for a trim."""
         from resume_hooks.derive.trim import plan
 

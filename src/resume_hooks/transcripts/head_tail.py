@@ -152,13 +152,15 @@ class HeadTail:
     @cached_property
     def custom_title(self) -> str:
         """The title that a user has set, or that we gave to a child, or ``""``."""
-        return self._find_last_value(CUSTOM_TITLE)
+        return self._find_last_metadata_value(CUSTOM_TITLE)
 
     @property
     def given_title(self) -> str:
         """The title that a user or the client has set, or that we gave to a child, or ``""``."""
         return (
-            self.custom_title or self._find_last_value(AI_TITLE) or self._find_last_value(SUMMARY)
+            self.custom_title
+            or self._find_last_metadata_value(AI_TITLE)
+            or self._find_last_metadata_value(SUMMARY)
         )
 
     @cached_property
@@ -185,7 +187,7 @@ class HeadTail:
         title = (
             self.given_title
             or self.first_prompt
-            or remove_insertions(self._find_last_value(LAST_PROMPT))
+            or remove_insertions(self._find_last_metadata_value(LAST_PROMPT))
             or "(no prompt yet)"
         )
         if self.is_title_carried_over:
@@ -266,12 +268,12 @@ class HeadTail:
     @cached_property
     def tag(self) -> str:
         """The last tag that was set, or ``""``."""
-        return self._find_last_value(TAG)
+        return self._find_last_metadata_value(TAG)
 
     @property
     def agent_name(self) -> str:
         """The name that the client recorded for the session's agent, or ``""``."""
-        return self._find_last_value(AGENT_NAME)
+        return self._find_last_metadata_value(AGENT_NAME)
 
     @cached_property
     def all_records(self) -> list[records.Record] | None:
@@ -546,19 +548,19 @@ class HeadTail:
             return self.first_records
         return [*self.first_records, *self.last_records]
 
-    def _find_last_value(self, kind: str) -> str:
-        """Return the value of the last metadata record of this kind, or ``""``.
+    def _find_last_metadata_value(self, record_type: str) -> str:
+        """Return the value of the last metadata record of this type, or ``""``.
 
         The tail is searched first, then the head.
         """
-        marker = f'"{kind}"'.encode()
+        marker = f'"{record_type}"'.encode()
         candidates = _find_last_records(self.head, marker, keep_last_line=self.is_whole_file)
         if not self.is_whole_file:
             tail_candidates = _find_last_records(self._tail_lines, marker, keep_last_line=True)
             candidates = chain(tail_candidates, candidates)
         for record in candidates:
-            if records.get_kind(record) == kind:
-                return records.get_string(record, VALUE_FIELDS_BY_KIND[kind])
+            if records.get_kind(record) == record_type:
+                return records.get_string(record, VALUE_FIELDS_BY_KIND[record_type])
         return ""
 
     def _find_first_field(self, field: str) -> str:

@@ -33,7 +33,7 @@ class ScriptedModel:
         self._answers = list(answers)
 
     def ask(
-        self, instructions: str, text: str, form: type[AnswerType], *, max_seconds: float
+        self, instructions: str, text: str, answer_type: type[AnswerType], *, max_seconds: float
     ) -> Reply[AnswerType]:
         """Return the next answer in the requested form.
 
@@ -44,4 +44,4 @@ class ScriptedModel:
         if isinstance(answer, HeadlessFailed):
             raise answer
         found = answer() if callable(answer) else answer
-        return Reply(form.model_validate(found), 0.01, 100, 10, 1.5, "scripted-1")
+        return Reply(answer_type.model_validate(found), 0.01, 100, 10, 1.5, "scripted-1")

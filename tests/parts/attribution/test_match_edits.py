@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.parts.attribution.edits import EditHunk, FileChange, read_call_changes
+from resume_hooks.parts.attribution.edits import EditHunk, FileChange, read_file_changes_of_call
 from resume_hooks.parts.attribution.match_edits import (
     LINE_REMOVED_REASON,
     NO_EDIT_REASON,
     OTHER_NEIGHBOURS_REASON,
     FileEdit,
-    find_writing_edit,
+    find_edit_that_wrote_line,
 )
 from tests.builders import Record, call, result
 
@@ -52,7 +52,7 @@ def writer_of_line(text: str, line: str, *edits: FileEdit[int], nth: int = 0) ->
     """
     lines = text.removesuffix("\n").split("\n")
     places = [number for number, each in enumerate(lines, 1) if each == line]
-    return find_writing_edit(lines, places[nth], edits).record
+    return find_edit_that_wrote_line(lines, places[nth], edits).record
 
 
 def test_the_latest_edit_that_wrote_a_line_is_named() -> None:
@@ -102,9 +102,9 @@ def test_common_lines_need_their_neighbors() -> None:
     edits = file_edit(1, FORMAT_FUNCTION_TEXT, PARSE_FUNCTION_TEXT + "\n\n" + FORMAT_FUNCTION_TEXT)
     assert [writer_of_line(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
     assert [writer_of_line(text, "", edits, nth=nth) for nth in (0, 1)] == [1, 1]
-    verdict = find_writing_edit(text.split("\n"), 6, [edits])
+    verdict = find_edit_that_wrote_line(text.split("\n"), 6, [edits])
     assert (verdict.record, verdict.reason) == (None, OTHER_NEIGHBOURS_REASON)
-    assert find_writing_edit(text.split("\n"), 5, [edits]) == (None, NO_EDIT_REASON)
+    assert find_edit_that_wrote_line(text.split("\n"), 5, [edits]) == (None, NO_EDIT_REASON)
 
 
 def test_neighbors_must_identify_one_line() -> None:
@@ -168,9 +168,12 @@ def test_restoring_a_deleted_line_does_not_count_as_writing_it() -> None:
         file_edit(1, "", CLASS_TEXT),
         file_edit(2, PARSE_FUNCTION_TEXT, PARSE_FUNCTION_TEXT + FORMAT_FUNCTION_TEXT),
     )
-    assert find_writing_edit(CLASS_TEXT.split("\n"), 1, gone) == (None, LINE_REMOVED_REASON)
+    assert find_edit_that_wrote_line(CLASS_TEXT.split("\n"), 1, gone) == (None, LINE_REMOVED_REASON)
     removed = file_edit(1, "", CLASS_TEXT), file_edit(2, CLASS_TEXT, "", is_whole_file=False)
-    assert find_writing_edit(CLASS_TEXT.split("\n"), 1, removed) == (None, LINE_REMOVED_REASON)
+    assert find_edit_that_wrote_line(CLASS_TEXT.split("\n"), 1, removed) == (
+        None,
+        LINE_REMOVED_REASON,
+    )
 
 
 def test_a_checkout_without_the_line_does_not_count() -> None:
@@ -264,9 +267,9 @@ def test_each_unique_line_belongs_to_its_writer(
     if lines:
         start = rotated_line_count % len(lines)
         lines = [*lines[start:], *lines[:start]]
-    assert [find_writing_edit(lines, at, edits).record for at in range(1, len(lines) + 1)] == [
-        authors[line] for line in lines
-    ]
+    assert [
+        find_edit_that_wrote_line(lines, at, edits).record for at in range(1, len(lines) + 1)
+    ] == [authors[line] for line in lines]
 
 
 FILE_LINES_STRATEGY = st.lists(
@@ -287,7 +290,7 @@ def test_the_named_edit_added_the_line(
         file_edit(number, "\n".join(old), "\n".join(new)) for number, (old, new) in enumerate(texts)
     ]
     for at, line in enumerate(lines, 1):
-        named = find_writing_edit(lines, at, edits).record
+        named = find_edit_that_wrote_line(lines, at, edits).record
         if named is not None:
             old, new = (
                 side.removesuffix("\n").split("\n") if side else []
@@ -308,7 +311,7 @@ def changes_of_call(
 ) -> list[FileChange]:
     """Return the changes that a call made to files."""
     return list(
-        read_call_changes(
+        read_file_changes_of_call(
             call("t", name, **arguments), result("t", answer, **result_fields), details or {}
         )
     )

@@ -359,9 +359,9 @@ def test_a_smart_trim_drops_the_chosen_items(where: Where) -> None:
     Only the chosen items are replaced, and an untrim restores them.
     """
     from resume_hooks.parts.smart_trim import plan as smart
-    from resume_hooks.parts.smart_trim.ask_model import split_offer
+    from resume_hooks.parts.smart_trim.ask_model import build_call_prompts
     from resume_hooks.parts.smart_trim.offered_contents import (
-        RULES_WITHOUT_INSTRUCTIONS,
+        DEFAULT_RULE_NAMES,
         build_offer,
         build_smart_options,
     )
@@ -374,12 +374,12 @@ def test_a_smart_trim_drops_the_chosen_items(where: Where) -> None:
             *rollouts.LATER_TURN_LINES,
         ],
     )
-    scanned = agents.scan_for_trim(thread_file(where), where)
-    offered = build_offer(scanned, build_smart_options(None, RULES_WITHOUT_INSTRUCTIONS), where)
+    scanned = agents.read_trimmable_session(thread_file(where), where)
+    offered = build_offer(scanned, build_smart_options(None, DEFAULT_RULE_NAMES), where)
     assert [(one.target, one.turn_number) for one in offered.candidates] == [
         (f"make {n}", n + 1) for n in range(3)
     ]
-    (part,) = split_offer(offered)
+    (part,) = build_call_prompts(offered)
     for said in (
         "question 1",
         "answer 1",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.parts.codex.events import is_started_by_trigger
+from resume_hooks.parts.codex.events import is_compaction_caused_by_trigger
 from resume_hooks.paths import Where
 from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import OTHER_THREAD_ID, THREAD_ID, Line
@@ -104,4 +104,4 @@ def test_only_a_trigger_stops_a_compaction(case: str, tmp_path: Path) -> None:
         "transcript_path": str(rollout),
         "trigger": "auto",
     }
-    assert is_started_by_trigger(event, Where({"HOME": str(tmp_path)})) is stopped
+    assert is_compaction_caused_by_trigger(event, Where({"HOME": str(tmp_path)})) is stopped

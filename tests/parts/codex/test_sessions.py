@@ -512,7 +512,7 @@ def test_compressed_threads_are_read_with_the_optional_package(
     monkeypatch.setattr(files, "can_decompress", lambda: False)
     packed.write_bytes(b"\x28\xb5\x2f\xfd")
     (agent,) = registry.list_other_agents(config_home.where)
-    assert agent.listing_notes() == (
+    assert agent.build_listing_notes() == (
         []
         if path.exists()
         else [

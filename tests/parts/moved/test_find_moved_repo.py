@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.parts.moved.find_moved_repo import (
     FolderMentions,
-    find_likely_folders,
+    find_candidates_for_moved_folder,
     list_session_folders,
     list_sibling_folders,
     read_folder_mentions,
@@ -68,7 +68,7 @@ def test_a_renamed_repository_is_found(repository: Path, git: Any) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     new = repository.with_name("project")
     repository.rename(new)
-    assert find_likely_folders(
+    assert find_candidates_for_moved_folder(
         folder_mentions(repository, commits=(commit[:7],)),
         list_sibling_folders(str(repository)),
         Where(GIT_ENVIRONMENT),
@@ -83,13 +83,13 @@ def test_a_session_in_a_subfolder_is_mapped_to_the_same_subfolder(
     new = tmp_path / "far" / "renamed"
     new.parent.mkdir()
     repository.rename(new)
-    (found,) = find_likely_folders(
+    (found,) = find_candidates_for_moved_folder(
         folder_mentions(repository / "pkg", commits=(commit,)),
         [str(new)],
         Where(GIT_ENVIRONMENT),
     )
     assert found.folder == str(new / "pkg")
-    (found,) = find_likely_folders(
+    (found,) = find_candidates_for_moved_folder(
         folder_mentions(repository / "pkg", files=("b.py",)),
         [str(new)],
         Where(GIT_ENVIRONMENT),
@@ -106,7 +106,7 @@ def test_the_repository_of_a_removed_worktree_is_found(repository: Path, git: An
     git(repository, "worktree", "add", "-q", str(tree))
     commit = git(tree, "rev-parse", "HEAD")
     shutil.rmtree(tree)
-    (found,) = find_likely_folders(
+    (found,) = find_candidates_for_moved_folder(
         folder_mentions(tree, commits=(commit, "0" * 40)),
         [str(repository)],
         Where(GIT_ENVIRONMENT),
@@ -124,7 +124,7 @@ def test_the_likeliest_folder_is_first(repository: Path, tmp_path: Path, git: An
     like = tmp_path / "like"
     like.mkdir()
     (like / "a.py").touch()
-    found = find_likely_folders(
+    found = find_candidates_for_moved_folder(
         folder_mentions(tmp_path / "gone", commits=(commit,), files=("a.py",)),
         [str(like), str(repository)],
         Where(GIT_ENVIRONMENT),
@@ -137,9 +137,14 @@ def test_a_folder_without_evidence_is_not_offered(repository: Path, tmp_path: Pa
     traces_of_others = folder_mentions(
         tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y")
     )
-    assert find_likely_folders(traces_of_others, [str(repository)], Where(GIT_ENVIRONMENT)) == []
     assert (
-        find_likely_folders(
+        find_candidates_for_moved_folder(
+            traces_of_others, [str(repository)], Where(GIT_ENVIRONMENT)
+        )
+        == []
+    )
+    assert (
+        find_candidates_for_moved_folder(
             folder_mentions(tmp_path / "gone"), [str(repository)], Where(GIT_ENVIRONMENT)
         )
         == []
@@ -147,7 +152,9 @@ def test_a_folder_without_evidence_is_not_offered(repository: Path, tmp_path: Pa
     half = folder_mentions(tmp_path / "gone", commits=("1" * 40,), files=("a.py", "x"))
     assert [
         place.existing_used_file_count
-        for place in find_likely_folders(half, [str(repository)], Where({"PATH": "/nowhere"}))
+        for place in find_candidates_for_moved_folder(
+            half, [str(repository)], Where({"PATH": "/nowhere"})
+        )
     ] == [1]
 
 
@@ -169,7 +176,7 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path, git: 
     git(repository, "config", "remote.origin.promisor", "true")
     git(repository, "config", "extensions.partialClone", "origin")
     assert (
-        find_likely_folders(
+        find_candidates_for_moved_folder(
             folder_mentions(tmp_path / "gone", commits=("1" * 40,)),
             [str(repository)],
             Where(GIT_ENVIRONMENT),

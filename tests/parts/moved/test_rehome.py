@@ -15,8 +15,8 @@ from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved import rehome
 from resume_hooks.parts.moved.rehome import (
     find_former_folder,
-    is_folder_in_place,
-    list_recorded_former_folders,
+    is_folder_unmoved,
+    list_former_folders_from_notes,
 )
 from resume_hooks.paths import project_key
 from resume_hooks.system.git_worktrees import (
@@ -235,7 +235,10 @@ def test_a_start_reports_a_moved_repository(
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(new))
     said = f"This repository was in {noted_repository}, which has 1 session and is gone"
     told = f"{said}; to copy them here, run in a shell in this folder: resume-hooks rehome"
-    assert (rehome.format_start_line({}), rehome.format_start_line_after_search({})) == (told, told)
+    assert (
+        rehome.format_moved_folder_notice({}),
+        rehome.format_moved_folder_notice_after_search({}),
+    ) == (told, told)
     assert not (config_home.config / "projects" / project_key(str(new))).exists()
 
 
@@ -250,26 +253,29 @@ def test_other_changes_are_not_reported_as_a_move(
     clone = noted_repository.parent / "clone"
     shutil.copytree(noted_repository, clone)
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(clone))
-    assert rehome.format_start_line({}) == ""
+    assert rehome.format_moved_folder_notice({}) == ""
     (config_home.config / "resume-hooks" / "pending" / "folder-x").write_bytes(b"\xff\0")
     shutil.rmtree(noted_repository / ".git")
-    assert not is_folder_in_place(str(noted_repository), config_home.where)
-    assert list_recorded_former_folders(str(clone), config_home.where) == [str(noted_repository)]
+    assert not is_folder_unmoved(str(noted_repository), config_home.where)
+    assert list_former_folders_from_notes(str(clone), config_home.where) == [str(noted_repository)]
     fresh = noted_repository.parent / "fresh"
     fresh.mkdir()
-    assert list_recorded_former_folders(str(fresh), config_home.where) == []
+    assert list_former_folders_from_notes(str(fresh), config_home.where) == []
     git(fresh, "init", "-q")
     git(fresh, "remote", "add", "origin", "ssh://host/it.git")
-    assert list_recorded_former_folders(str(fresh), config_home.where) == [str(noted_repository)]
+    assert list_former_folders_from_notes(str(fresh), config_home.where) == [str(noted_repository)]
     write_start_note(config_home, fresh)
     write_session_in_folder(config_home, fresh, session_id(2))
     third = fresh.rename(noted_repository.parent / "third")
-    assert sorted(list_recorded_former_folders(str(third), config_home.where)) == [
+    assert sorted(list_former_folders_from_notes(str(third), config_home.where)) == [
         str(fresh),
         str(noted_repository),
     ]
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(third))
-    assert (rehome.format_start_line({}), rehome.format_start_line_after_search({})) == ("", "")
+    assert (
+        rehome.format_moved_folder_notice({}),
+        rehome.format_moved_folder_notice_after_search({}),
+    ) == ("", "")
     with pytest.raises(UsageError, match="Several folders"):
         find_former_folder(str(third), config_home.where)
 

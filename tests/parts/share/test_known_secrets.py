@@ -18,7 +18,7 @@ from resume_hooks.parts.share.export import DOCUMENT_FORMATS as DOCUMENTS
 from resume_hooks.parts.share.export import JSON, MAX_TEXT_CHARACTERS
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
 from resume_hooks.parts.share.export.select_records import CONVERSATION
-from resume_hooks.parts.share.export.shared_page import PAGE_OPTIONS, pack_bundle
+from resume_hooks.parts.share.export.shared_page import PAGE_OPTIONS, open_packed_bundle
 from resume_hooks.redaction.texts import find_secrets, redact
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
@@ -172,7 +172,7 @@ def outputs_of_session(config_home: ConfigHome, path: str) -> dict[str, str]:
         made[kind] = b"".join(document.build_chunks()).decode()
         made[f"name of {kind}"] = document.name
     page = Document([session], PAGE_OPTIONS, where)
-    with pack_bundle(page, where) as bundle:
+    with open_packed_bundle(page, where) as bundle:
         shared = b"".join(bundle.build_chunks(page)).decode()
         bundle.stream.seek(0)
         made["bundle in the page"] = zlib.decompress(bundle.stream.read(), 31).decode()

@@ -15,7 +15,7 @@ from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim.ask_model import ModelResult, ask_model_about_offer
 from resume_hooks.parts.smart_trim.offered_contents import (
-    RULES_WITHOUT_INSTRUCTIONS,
+    DEFAULT_RULE_NAMES,
     Offer,
     build_offer,
     build_smart_options,
@@ -46,13 +46,13 @@ class FakeModel:
         self.asked: list[tuple[str, str]] = []
 
     def ask(
-        self, instructions: str, text: str, form: type[Form], *, max_seconds: float
+        self, instructions: str, text: str, answer_type: type[Form], *, max_seconds: float
     ) -> Reply[Form]:
         """Return the choices in the requested form, like the real model."""
         assert max_seconds > 0
         self.asked.append((instructions, text))
         rows = self._choose([int(number) for number in NUMBER_PATTERN.findall(text)])
-        return Reply(form.model_validate({"choices": rows}), 0.01, 1_000, 100, 1.5, "fake-1")
+        return Reply(answer_type.model_validate({"choices": rows}), 0.01, 1_000, 100, 1.5, "fake-1")
 
 
 class FailingModel:
@@ -62,13 +62,13 @@ class FailingModel:
         self._left = answer_count
 
     def ask(
-        self, instructions: str, text: str, form: type[Form], *, max_seconds: float
+        self, instructions: str, text: str, answer_type: type[Form], *, max_seconds: float
     ) -> Reply[Form]:
         """Return an answer without choices, or fail."""
         if not self._left:
             raise HeadlessFailed("it refused")
         self._left -= 1
-        return Reply(form.model_validate({"choices": []}), 0.01, 1, 1, 0.1, "fake-1")
+        return Reply(answer_type.model_validate({"choices": []}), 0.01, 1, 1, 0.1, "fake-1")
 
 
 def model_that_drops_everything() -> FakeModel:
@@ -98,7 +98,7 @@ def offer_of_file(
     home: ConfigHome,
     *,
     keep_recent: int | None = 0,
-    rules: Sequence[str] = RULES_WITHOUT_INSTRUCTIONS,
+    rules: Sequence[str] = DEFAULT_RULE_NAMES,
 ) -> Offer:
     """Return the contents of a file that are offered to a model. By default, no content counts as recent."""
     scanned = plan.scan_session(session_file(str(path)))

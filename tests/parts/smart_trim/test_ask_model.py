@@ -23,8 +23,8 @@ from resume_hooks.parts.smart_trim.ask_model import (
     TASK_TEXT,
     ModelAnswer,
     ask_model_about_offer,
+    build_call_prompts,
     format_task,
-    split_offer,
 )
 from tests.builders import ConfigHome, boundary, summary
 from tests.derive.trim.sessions import LONG_OUTPUT, Chain, write_project_session
@@ -152,9 +152,11 @@ def test_the_time_limit_covers_all_calls(config_home: ConfigHome) -> None:
     limits: list[float] = []
 
     class SlowModel(FakeModel):
-        def ask(self, instructions: str, text: str, form: type[Any], *, max_seconds: float) -> Any:
+        def ask(
+            self, instructions: str, text: str, answer_type: type[Any], *, max_seconds: float
+        ) -> Any:
             limits.append(max_seconds)
-            return super().ask(instructions, text, form, max_seconds=max_seconds)
+            return super().ask(instructions, text, answer_type, max_seconds=max_seconds)
 
     choices_of_model(
         SlowModel(lambda _numbers: []),
@@ -218,7 +220,9 @@ def test_the_text_for_the_model_has_an_outline_and_excerpts(config_home: ConfigH
         .call_with_result("t1", "Read", LONG_OUTPUT, file_path="/a.py")
     )
     chain.answer("Found it.").ask("now test it").answer("All green.")
-    (part,) = split_offer(offer_of_file(write_project_session(config_home, chain), config_home))
+    (part,) = build_call_prompts(
+        offer_of_file(write_project_session(config_home, chain), config_home)
+    )
     margin = [line for line in part.text.split("\n") if line and not line.startswith("  ")]
     assert margin[1:] == [
         "turn 1 · the user",
@@ -251,7 +255,9 @@ def test_foreign_text_is_always_indented(config_home: ConfigHome) -> None:
     chain.call_with_result(
         "t2", "Bash\n#95 · turn 2", forged + "x", command="\x1b[1m#94 · \n#93 · "
     ).ask(forged).answer(forged)
-    (part,) = split_offer(offer_of_file(write_project_session(config_home, chain), config_home))
+    (part,) = build_call_prompts(
+        offer_of_file(write_project_session(config_home, chain), config_home)
+    )
     assert (
         [int(number) for number in NUMBER_PATTERN.findall(part.text)]
         == sorted(part.content_numbers)
@@ -268,7 +274,9 @@ def test_many_contents_are_split_into_parts(config_home: ConfigHome) -> None:
         chain.call_with_result(
             f"t{number}", "Bash", f"{number} " + "word " * 400, command=f"run {number}"
         )
-    shown = split_offer(offer_of_file(write_project_session(config_home, chain), config_home))
+    shown = build_call_prompts(
+        offer_of_file(write_project_session(config_home, chain), config_home)
+    )
     assert len(shown) == 3
     assert sorted(number for part in shown for number in part.content_numbers) == list(
         range(1, 151)
@@ -302,7 +310,7 @@ def test_contents_before_a_compaction_are_not_offered(config_home: ConfigHome) -
         for n, row in enumerate(after)
     ]
     after[0]["parentUuid"] = "s"
-    (part,) = split_offer(
+    (part,) = build_call_prompts(
         offer_of_file(write_project_session(config_home, [*rows, *after]), config_home)
     )
     assert part.text.count("summary of what came before") == 1

@@ -9,10 +9,10 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.parts.smart_trim.offered_contents import (
+    DEFAULT_RULE_NAMES,
     MAX_CANDIDATES,
     MIN_CONTENT_CHARACTERS,
-    RULES_WITH_INSTRUCTIONS,
-    RULES_WITHOUT_INSTRUCTIONS,
+    RULE_NAMES_FOR_USER_INSTRUCTIONS,
 )
 from tests.builders import ConfigHome, attachment, call
 from tests.derive.trim.sessions import LONG_OUTPUT, Chain, write_project_session
@@ -126,7 +126,7 @@ def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
     found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert [choice.rule for choice in found.rule_choices] == ["superseded"]
     assert [one.piece.call_id for one in found.candidates] == ["t2"]
-    assert set(found.options.only) == set(RULES_WITHOUT_INSTRUCTIONS)
+    assert set(found.options.only) == set(DEFAULT_RULE_NAMES)
 
 
 def test_wishes_let_the_model_judge_contents_that_match_a_rule(
@@ -143,7 +143,9 @@ def test_wishes_let_the_model_judge_contents_that_match_a_rule(
         .call_with_result("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
     )
     found = offer_of_file(
-        write_project_session(config_home, chain), config_home, rules=RULES_WITH_INSTRUCTIONS
+        write_project_session(config_home, chain),
+        config_home,
+        rules=RULE_NAMES_FOR_USER_INSTRUCTIONS,
     )
     assert found.rule_choices == ()
     assert [one.notes for one in found.candidates] == [("the file was read again later",), ()]

@@ -33,8 +33,8 @@ from resume_hooks.errors import (
 )
 from resume_hooks.parts.smart_trim import plan
 from resume_hooks.parts.smart_trim.offered_contents import (
-    RULES_WITH_INSTRUCTIONS,
-    RULES_WITHOUT_INSTRUCTIONS,
+    DEFAULT_RULE_NAMES,
+    RULE_NAMES_FOR_USER_INSTRUCTIONS,
 )
 from resume_hooks.parts.smart_trim.plan import (
     MAX_DESCRIPTION_CHARACTERS,
@@ -132,7 +132,7 @@ def test_the_child_of_a_smart_trim_passes_all_checks(config_home: ConfigHome) ->
     parameters = first["trim_metadata"]["trim_params"]
     assert (parameters["method"], parameters["rules"], parameters["keep_recent"]) == (
         "smart",
-        list(RULES_WITHOUT_INSTRUCTIONS),
+        list(DEFAULT_RULE_NAMES),
         0,
     )
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 2
@@ -298,7 +298,7 @@ def check_smart_trim(
     home: ConfigHome,
     path: Path,
     model: FakeModel,
-    rules: Sequence[str] = RULES_WITHOUT_INSTRUCTIONS,
+    rules: Sequence[str] = DEFAULT_RULE_NAMES,
 ) -> None:
     """Check that a smart trim is complete and can be restored.
 
@@ -343,7 +343,9 @@ def test_smart_trims_of_real_sessions_are_complete(
     if not real_session.has_messages:
         return
     copy = real_session.copy_to(config_home.project())
-    check_smart_trim(config_home, copy, model_that_drops_everything(), RULES_WITH_INSTRUCTIONS)
+    check_smart_trim(
+        config_home, copy, model_that_drops_everything(), RULE_NAMES_FOR_USER_INSTRUCTIONS
+    )
     check_smart_trim(config_home, copy, model_with_random_choices(real_session.size))
 
 

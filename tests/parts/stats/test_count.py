@@ -14,7 +14,7 @@ from resume_hooks.parts.stats.count import (
     DayCounts,
     TranscriptTotals,
     count_transcript,
-    parse_counts,
+    parse_totals,
     round_duration,
     serialise_counts,
 )
@@ -226,7 +226,7 @@ def test_counts_survive_serialization(tmp_path: Path) -> None:
     found = count_records(
         tmp_path, *conversation(1), stop_hooks_record({"command": NOTICE_COMMAND, "durationMs": 12})
     )
-    assert parse_counts(serialise_counts(found)) == found
+    assert parse_totals(serialise_counts(found)) == found
 
 
 @pytest.mark.parametrize(

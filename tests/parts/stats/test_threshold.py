@@ -6,7 +6,7 @@ import pytest
 
 from resume_hooks.derive.trim.options import DEFAULT_KEPT_TURN_COUNT
 from resume_hooks.parts.stats.count import ApiRequest, read_requests
-from resume_hooks.parts.stats.threshold import TOKEN_THRESHOLDS, Price, price_thresholds
+from resume_hooks.parts.stats.threshold import TOKEN_THRESHOLDS, Price, compute_threshold_costs
 from resume_hooks.transcripts.api_usage import DEFAULT_CACHE_SECONDS, LONG_CACHE_SECONDS
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 from tests.cli.conftest import Cli, Document
@@ -51,10 +51,14 @@ def test_without_a_threshold_the_price_is_the_actual_one() -> None:
     written to the cache, and 5 if it is part of an answer.
     """
     for lifetime, rate in ((DEFAULT_CACHE_SECONDS, 1.25), (LONG_CACHE_SECONDS, 2)):
-        (paid, *rest) = price_thresholds([requests_of_turns(3, cache_seconds=lifetime), []], "")
+        (paid, *rest) = compute_threshold_costs(
+            [requests_of_turns(3, cache_seconds=lifetime), []], ""
+        )
         assert paid == Price(0, "", 0, 0, 90_000, 30_000, round(9_000 + 30_000 * rate + 1_500))
         assert {row.cost for row in rest} == {paid.cost}
-    assert [row.cost for row in price_thresholds([], "")] == [0] * (1 + 2 * len(TOKEN_THRESHOLDS))
+    assert [row.cost for row in compute_threshold_costs([], "")] == [0] * (
+        1 + 2 * len(TOKEN_THRESHOLDS)
+    )
 
 
 def test_a_simulated_trim_halves_the_growth_of_the_context() -> None:
@@ -63,8 +67,8 @@ def test_a_simulated_trim_halves_the_growth_of_the_context() -> None:
     The next request writes the remaining tokens to the cache, except those that all sessions share.
     """
     paid, found = (
-        price_thresholds([requests_of_turns(9)], "")[0],
-        prices_by_setting(price_thresholds([requests_of_turns(9)], "")),
+        compute_threshold_costs([requests_of_turns(9)], "")[0],
+        prices_by_setting(compute_threshold_costs([requests_of_turns(9)], "")),
     )
     row = found["trim", 100_000]
     size = 100_000 + 100
@@ -79,7 +83,7 @@ def test_a_simulated_trim_halves_the_growth_of_the_context() -> None:
 def test_a_simulated_handoff_keeps_the_base_a_digest_and_the_last_turns() -> None:
     """A simulated handoff keeps the base, a digest of 12,000 tokens and the last turns."""
     assert (
-        prices_by_setting(price_thresholds([requests_of_turns(9)], ""))[
+        prices_by_setting(compute_threshold_costs([requests_of_turns(9)], ""))[
             "12k", 100_000
         ].remaining_tokens
         == 30_000 + 12_000 + DEFAULT_KEPT_TURN_COUNT * STEP_TOKENS
@@ -94,7 +98,9 @@ def test_simulated_compactions_are_at_least_five_turns_apart(
 ) -> None:
     """Simulated compactions are at least five turns apart."""
     row = prices_by_setting(
-        price_thresholds([requests_of_turns(60, first_request_tokens=first_request_tokens)], "")
+        compute_threshold_costs(
+            [requests_of_turns(60, first_request_tokens=first_request_tokens)], ""
+        )
     )["trim", 100_000]
     assert row.reduction_count <= max_compaction_count
 
@@ -105,9 +111,9 @@ def test_savings_start_again_after_a_compaction() -> None:
         request._replace(prompt_count=request.prompt_count + 9)
         for request in requests_of_turns(3, first_request_tokens=40_000)
     ]
-    alone = price_thresholds([after], "")[0]
+    alone = compute_threshold_costs([after], "")[0]
     both, before = (
-        prices_by_setting(price_thresholds([each], ""))["trim", 100_000]
+        prices_by_setting(compute_threshold_costs([each], ""))["trim", 100_000]
         for each in (requests_of_turns(9) + after, requests_of_turns(9))
     )
     assert both.cost - before.cost == alone.cost
@@ -118,7 +124,9 @@ def test_the_option_since_limits_the_priced_requests() -> None:
 
     The simulation nevertheless starts with the session's first request.
     """
-    whole, part = (price_thresholds([requests_of_turns(20)], since) for since in ("", "2026-01-02"))
+    whole, part = (
+        compute_threshold_costs([requests_of_turns(20)], since) for since in ("", "2026-01-02")
+    )
     assert part[0].cost < whole[0].cost
     assert prices_by_setting(part)["trim", 100_000].cache_read_tokens < part[0].cache_read_tokens
 

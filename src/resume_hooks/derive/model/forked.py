@@ -46,12 +46,12 @@ _TOKEN_COUNT_FIELD_NAMES = (
 )
 
 
-def make_forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
-    """Return a prompt with the instructions, the schema of ``form``, and ``text`` between two marks.
+def make_forked_prompt(instructions: str, text: str, answer_type: type[BaseModel]) -> str:
+    """Return a prompt with the instructions, the schema of ``answer_type``, and ``text`` between two marks.
 
     The prompt is sent as the session's next prompt.
     """
-    schema = json.dumps(form.model_json_schema())
+    schema = json.dumps(answer_type.model_json_schema())
     return port.make_fenced_prompt(
         f"{instructions}\n\n{NO_TOOLS_SENTENCE}\n\nThe schema of the answer:\n{schema}", text
     )
@@ -112,11 +112,11 @@ class ForkedModel(NamedTuple):
         return ""
 
     def ask(
-        self, instructions: str, text: str, form: type[AnswerType], *, max_seconds: float
+        self, instructions: str, text: str, answer_type: type[AnswerType], *, max_seconds: float
     ) -> Reply[AnswerType]:
         """Return the answer that the report contains. No request is sent.
 
-        All arguments except ``form`` are ignored, because ``make_forked_prompt`` already put them
+        All arguments except ``answer_type`` are ignored, because ``make_forked_prompt`` already put them
         into the prompt. Raises HeadlessFailed if the report contains no valid answer.
         """
         del instructions, text, max_seconds
@@ -137,4 +137,4 @@ class ForkedModel(NamedTuple):
         answer = port.parse_only_object(
             answer_text[answer_text.find("{") : answer_text.rfind("}") + 1]
         )
-        return Reply(port.parse_answer(answer, form, self.name), None, 0, 0, 0.0, self.name)
+        return Reply(port.parse_answer(answer, answer_type, self.name), None, 0, 0, 0.0, self.name)

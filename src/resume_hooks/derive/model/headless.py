@@ -97,7 +97,7 @@ class ClaudeHeadless:
         return bool(self._find_client_command())
 
     def ask(
-        self, instructions: str, text: str, form: type[AnswerType], *, max_seconds: float
+        self, instructions: str, text: str, answer_type: type[AnswerType], *, max_seconds: float
     ) -> Reply[AnswerType]:
         """Send the text to the model and return its parsed answer, as ``port.Model`` requires."""
         port.refuse_nested_run(self.where)
@@ -112,14 +112,17 @@ class ClaudeHeadless:
             .replace(_AT_SIGN, _FULLWIDTH_AT)
             .encode("utf-8", "replace")
         )
-        command = [*client, *_make_client_options(self.name, json.dumps(form.model_json_schema()))]
+        command = [
+            *client,
+            *_make_client_options(self.name, json.dumps(answer_type.model_json_schema())),
+        ]
         captured = self._run_client(command, prompt, max_seconds)
         if captured.has_timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {max_seconds:.0f} s",
                 "In a shell, --timeout SECONDS allows more time.",
             )
-        return _parse_reply(captured, form, self.name, time.monotonic() - start_time)
+        return _parse_reply(captured, answer_type, self.name, time.monotonic() - start_time)
 
     def _find_client_command(self) -> list[str]:
         program = claude_cli.find_client(self.where)
@@ -211,7 +214,7 @@ def _make_client_options(model_name: str, schema: str) -> list[str]:
 
 
 def _parse_reply(
-    output: CapturedOutput, form: type[AnswerType], model_name: str, seconds: float
+    output: CapturedOutput, answer_type: type[AnswerType], model_name: str, seconds: float
 ) -> Reply[AnswerType]:
     result = _find_result_record(output, model_name)
     cost = _parse_cost(result.get("total_cost_usd"))
@@ -231,7 +234,7 @@ def _parse_reply(
     )
     parsed_answer = port.parse_answer(
         answer,
-        form,
+        answer_type,
         model_name,
         cost,
         restore_text=lambda raw: raw.replace(_FULLWIDTH_AT.encode(), _AT_SIGN.encode()),

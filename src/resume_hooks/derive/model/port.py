@@ -46,13 +46,13 @@ class Model(Protocol):
     """A model that reads a text and answers in a given form."""
 
     def ask(
-        self, instructions: str, text: str, form: type[AnswerType], *, max_seconds: float
+        self, instructions: str, text: str, answer_type: type[AnswerType], *, max_seconds: float
     ) -> Reply[AnswerType]:
         """Return the model's answer to ``instructions`` about ``text``.
 
         The model must answer within ``max_seconds`` seconds. The instructions are written by us,
         while the text is from a session. Raises HeadlessFailed if the answer does not fit the JSON
-        schema of the pydantic model ``form``.
+        schema of the pydantic model ``answer_type``.
         """
         ...
 
@@ -125,7 +125,7 @@ class ModelCalls:
         self._progress = progress
 
     def ask_all(
-        self, calls: Iterable[tuple[str, str]], call_count: int, form: type[AnswerType]
+        self, calls: Iterable[tuple[str, str]], call_count: int, answer_type: type[AnswerType]
     ) -> Iterator[AnswerType]:
         """Yield the answers to ``call_count`` calls. Each call is a pair of instructions and text.
 
@@ -141,7 +141,7 @@ class ModelCalls:
                 )
                 raise HeadlessFailed(message, "Give it more time (--timeout).")
             try:
-                reply = self._model.ask(instructions, text, form, max_seconds=seconds_left)
+                reply = self._model.ask(instructions, text, answer_type, max_seconds=seconds_left)
             except HeadlessFailed as error:
                 self.spent = self.spent.add_cost(error.cost_usd)
                 raise
@@ -210,13 +210,13 @@ def parse_only_object(text: str) -> dict[str, Any] | None:
 
 def parse_answer(
     answer: dict[str, Any] | None,
-    form: type[AnswerType],
+    answer_type: type[AnswerType],
     model_name: str,
     cost: float | None = None,
     *,
     restore_text: Callable[[bytes], bytes] = bytes,
 ) -> AnswerType:
-    """Return an answer as an instance of ``form``. Raises HeadlessFailed if it does not fit ``form``.
+    """Return an answer as an instance of ``answer_type``. Raises HeadlessFailed if it does not fit ``answer_type``.
 
     ``restore_text`` reverses the replacements that were made in the text of the prompt.
     """
@@ -228,7 +228,7 @@ def parse_answer(
             f"{model_name} answered in prose where JSON was asked for", cost_usd=cost
         )
     try:
-        return form.model_validate_json(restore_text(orjson.dumps(answer)))
+        return answer_type.model_validate_json(restore_text(orjson.dumps(answer)))
     except orjson.JSONEncodeError as error:  # The answer is nested too deeply to be serialized.
         raise HeadlessFailed(
             f"the answer from {model_name} does not fit the schema: it is nested too deeply",

@@ -41,7 +41,7 @@ def plan_trim(
 
     Raises UsageError for invalid options or an unusable parent.
     """
-    scanned = agents.scan_for_trim(session, where)
+    scanned = agents.read_trimmable_session(session, where)
     decision = decide_trim(scanned, options, where)
     draft = agents.draft_child(session, "trim", where, output_dir)
     return plan_trim_from_decision(scanned, draft, options, decision, "rules")

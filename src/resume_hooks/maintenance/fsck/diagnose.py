@@ -89,7 +89,7 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
         find_defects = questions.agent_defects.load_function(
             agent_row.part, agent_row.defect_finder_entry_point
         )
-        defects = find_defects(path, agent.find_earlier_file)
+        defects = find_defects(path, agent.find_file_by_id)
         return group_findings(session.session_id, path, defects)
     except ResumeHooksError as error:
         return group_findings(

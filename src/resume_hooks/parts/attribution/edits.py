@@ -66,7 +66,9 @@ def split_lines(text: str) -> list[str]:
     return []
 
 
-def read_call_changes(call: Record, result: Record, details: Record) -> Iterator[FileChange]:
+def read_file_changes_of_call(
+    call: Record, result: Record, details: Record
+) -> Iterator[FileChange]:
     """Yield the files that a call has changed or read. A file that was only read has no hunks.
 
     ``result`` is the result block of the call, and ``details`` contains the additional fields that

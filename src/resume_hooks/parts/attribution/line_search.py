@@ -16,8 +16,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.attribution.edits import FileChange, read_call_changes, split_lines
-from resume_hooks.parts.attribution.match_edits import FileEdit, find_writing_edit
+from resume_hooks.parts.attribution.edits import FileChange, read_file_changes_of_call, split_lines
+from resume_hooks.parts.attribution.match_edits import FileEdit, find_edit_that_wrote_line
 from resume_hooks.paths import (
     Where,
     canonical_path,
@@ -214,7 +214,7 @@ def _search_edits_of_line(
     files_in_scope = find_files_in_scope(index.db, scope, where)
     sources = Sources(index, files_in_scope.file_ids, where)
     candidates = EditFinder(index, scope, files_in_scope, sources)
-    verdict = find_writing_edit(
+    verdict = find_edit_that_wrote_line(
         requested_line.file_lines, requested_line.line_number, candidates.find_edits(requested_line)
     )
     if verdict.record:
@@ -364,7 +364,9 @@ def _read_changes(
                 for block in records.list_results(record):
                     if waiting_call := open_calls.pop(get_string(block, "tool_use_id"), None):
                         posting, call_posting, call = waiting_call
-                        for change in read_call_changes(call, block, records.tool_details(record)):
+                        for change in read_file_changes_of_call(
+                            call, block, records.tool_details(record)
+                        ):
                             yield posting, call_posting, change
             if line.offset >= last_offset and not open_calls:
                 return

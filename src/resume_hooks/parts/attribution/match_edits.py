@@ -98,7 +98,7 @@ class _LineInContext(NamedTuple):
     line_index: int
 
 
-def find_writing_edit(
+def find_edit_that_wrote_line(
     lines: Sequence[str], line_number: int, edits: Iterable[FileEdit[EditRecord]]
 ) -> Verdict[EditRecord]:
     """Find the edit that wrote a line of the current file. ``line_number`` counts from 1.

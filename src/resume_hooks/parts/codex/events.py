@@ -59,12 +59,12 @@ def main(event_name: str) -> None:
 
 
 def _answer_compaction(event: hook_replies.Event) -> Record:
-    if is_started_by_trigger(event, Where()):
+    if is_compaction_caused_by_trigger(event, Where()):
         return {"continue": False, "stopReason": STOP_REASON}
     return {}
 
 
-def is_started_by_trigger(event: hook_replies.Event, where: Where) -> bool:
+def is_compaction_caused_by_trigger(event: hook_replies.Event, where: Where) -> bool:
     """Check whether the prompt that leads to a compaction is certainly a trigger of this plugin.
 
     This is certain only if the session contained no other prompt when the turn started.

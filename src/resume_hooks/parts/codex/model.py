@@ -77,7 +77,7 @@ class CodexExec:
         return agent_with_name(AGENT_NAME, self.where).launch_command("").program_path is not None
 
     def ask(
-        self, instructions: str, text: str, form: type[AnswerType], *, max_seconds: float
+        self, instructions: str, text: str, answer_type: type[AnswerType], *, max_seconds: float
     ) -> Reply[AnswerType]:
         """Ask the model a question, and return its parsed answer, as described in ``port.Model``."""
         port.refuse_nested_run(self.where)
@@ -88,14 +88,14 @@ class CodexExec:
             )
         start_time = time.monotonic()
         prompt = port.make_fenced_prompt(instructions, text).encode("utf-8", "replace")
-        output = self._run_codex(program, prompt, form.model_json_schema(), max_seconds)
+        output = self._run_codex(program, prompt, answer_type.model_json_schema(), max_seconds)
         if output.has_timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {max_seconds:.0f} s",
                 "In a shell, --timeout SECONDS allows more time.",
             )
         answer, token_counts = _parse_output(output, self.name)
-        answer_object = port.parse_answer(port.parse_only_object(answer), form, self.name)
+        answer_object = port.parse_answer(port.parse_only_object(answer), answer_type, self.name)
         return Reply(
             answer_object,
             None,

@@ -128,7 +128,7 @@ class RolloutBody(ChildBody):
                 "the model receives exactly the planned items",
                 received_items == list(self.sent_items),
             ),
-            Check("it has no token counts of the parent", not history.has_client_count),
+            Check("it has no token counts of the parent", not history.has_token_count_from_client),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
         ]
 

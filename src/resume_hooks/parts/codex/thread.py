@@ -452,8 +452,8 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         context=ContextSize(
             history.token_count,
             window_setting or history.window or DEFAULT_WINDOW_TOKENS,
-            MEASURED if history.has_client_count else ESTIMATED,
-            reason="" if history.has_client_count else NEVER_COUNTED_REASON,
+            MEASURED if history.has_token_count_from_client else ESTIMATED,
+            reason="" if history.has_token_count_from_client else NEVER_COUNTED_REASON,
         ),
         has_goal=goal_state.goal is not None and goal_state.goal.status != COMPLETE_STATUS,
     )

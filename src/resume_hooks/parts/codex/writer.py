@@ -256,7 +256,7 @@ class CodexWriter:
         )
         return ChildPlan(draft=child, body=body, sizes=opening.sizes)
 
-    def scan_for_trim(self, session: SessionFile) -> CodexThread:
+    def read_trimmable_session(self, session: SessionFile) -> CodexThread:
         """Return the thread of a session for trimming, with the line numbers of its items."""
         line_numbers = {}
         for node in scan_transcript(self._update_transcript_copy(session)).nodes:

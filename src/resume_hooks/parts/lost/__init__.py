@@ -19,9 +19,9 @@ PART = Part(
                 "Only its prompts are left, from history.jsonl: answers, tool calls and "
                 "their output are gone"
             ),
-            strategy_entry_point="strategy:LostPrompts",
+            strategy_entry_point="strategy:LostPromptsAgent",
         ),
     ),
-    checks=(Check("prompts", "strategy:check_lost_prompts", insert_before="giants"),),
+    checks=(Check("prompts", "strategy:check_for_lost_prompts", insert_before="giants"),),
     answers=(Answer(questions.note_on_lost_sessions, "strategy:build_note_on_lost_sessions"),),
 )

@@ -63,7 +63,7 @@ MAX_RECENT_MILLISECONDS = 60_000
 _get_project_key = functools.lru_cache(maxsize=4096)(project_key)
 
 
-class LostPrompts(Claude):
+class LostPromptsAgent(Claude):
     """The sessions of which only the prompts remain. ``copies`` is the folder with their copies.
 
     The sessions are searched for only once in a process. A copy is read like one of the client's
@@ -242,7 +242,7 @@ class LostPrompts(Claude):
 class LostSessions(SessionStore):
     """The lost sessions, grouped by project. No file is read before a method is called."""
 
-    def __init__(self, prompts: LostPrompts) -> None:
+    def __init__(self, prompts: LostPromptsAgent) -> None:
         self._prompts = prompts
 
     def projects(self) -> list[str]:
@@ -352,7 +352,7 @@ def build_note_on_lost_sessions(where: Where) -> str:
     return ""
 
 
-def check_lost_prompts(_: str) -> Finding:
+def check_for_lost_prompts(_: str) -> Finding:
     """Return the finding of ``doctor`` about lost sessions whose prompts remain."""
     # Imported here because ``doctor`` needs it and a session start does not.
     from resume_hooks.maintenance.doctor import make_ok_finding

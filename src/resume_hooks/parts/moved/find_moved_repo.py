@@ -77,7 +77,7 @@ def find_likely_new_folders(
         *list_sibling_folders(folder),
         *known_folders,
     ]
-    return find_likely_folders(read_folder_mentions(path, folder), candidates, where)[
+    return find_candidates_for_moved_folder(read_folder_mentions(path, folder), candidates, where)[
         :MAX_SUGGESTED_FOLDERS
     ]
 
@@ -106,7 +106,7 @@ def read_folder_mentions(path: str, folder: str) -> FolderMentions:
     )
 
 
-def find_likely_folders(
+def find_candidates_for_moved_folder(
     mentions: FolderMentions, folders: Iterable[str], where: Where
 ) -> list[MovedFolder]:
     """Return the folders that may be the moved folder, most likely first.

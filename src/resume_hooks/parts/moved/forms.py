@@ -7,14 +7,14 @@ from pydantic import Field
 from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
 from resume_hooks.parts.moved.rehome import UncopiedSession
 
-declare_left_out_field = FieldDeclarer[UncopiedSession]()
+left_out_field = FieldDeclarer[UncopiedSession]()
 
 
-class LeftOutRow(StrictModel):
+class UncopiedSessionRow(StrictModel):
     """A session that was not copied."""
 
-    session_id: str = declare_left_out_field(lambda row: row.session_id)
-    why: str = declare_left_out_field(lambda row: row.reason)
+    session_id: str = left_out_field(lambda row: row.session_id)
+    why: str = left_out_field(lambda row: row.reason)
 
 
 class RehomeSchema(StrictModel):
@@ -23,4 +23,4 @@ class RehomeSchema(StrictModel):
     was: str = Field(description="the folder that moved")
     home: str = Field(description="the folder's current path")
     made: list[ReceiptSchema]
-    left_out: list[LeftOutRow]
+    left_out: list[UncopiedSessionRow]

@@ -65,7 +65,7 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
     # A removed worktree of this repository is a different folder, not the former path of this
     # folder.
     other_worktrees = list_removed_worktrees(new_folder, where)
-    candidates = list_recorded_former_folders(new_folder, where)
+    candidates = list_former_folders_from_notes(new_folder, where)
     if not candidates:
         first_sessions = find_moved_repo.read_first_sessions(
             session.path for session in all_sessions(where)
@@ -96,7 +96,7 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
     )
 
 
-def list_recorded_former_folders(new_folder: str, where: Where) -> list[str]:
+def list_former_folders_from_notes(new_folder: str, where: Where) -> list[str]:
     """Return those former folders of the repository in ``new_folder`` that session starts have recorded.
 
     Only folders with sessions are returned. A folder surely contained this repository if the
@@ -145,7 +145,7 @@ def find_sessions_with_messages(folder: str, where: Where) -> list[SessionFile]:
     return sessions
 
 
-def is_folder_in_place(folder: str, where: Where) -> bool:
+def is_folder_unmoved(folder: str, where: Where) -> bool:
     """Check whether a folder exists and still contains the repository that session starts have recorded."""
     has_moved = any(
         start.path == folder and not start.has_repository for start in read_folder_notes(where)
@@ -198,7 +198,7 @@ def format_other_sessions_note(old_folder: str, new_folder: str, where: Where) -
     ``new_folder``. The core calls this function to answer ``questions.note_on_other_sessions``.
     """
     copied_ids = _find_copied_ids(new_folder, where)
-    if is_folder_in_place(old_folder, where):
+    if is_folder_unmoved(old_folder, where):
         remaining_sessions = []
     else:
         remaining_sessions = [
@@ -227,7 +227,7 @@ def _may_have_moved_to(old_folder: str, new_folder: str, where: Where) -> bool:
     """Check whether the newest sessions of ``old_folder`` mention commits or files of ``new_folder``."""
     for session in sessions_of_directory(old_folder, where)[:MAX_SEARCHED_SESSIONS]:
         with contextlib.suppress(SessionNotFound):  # The session was deleted after it was listed.
-            folders = find_moved_repo.find_likely_folders(
+            folders = find_moved_repo.find_candidates_for_moved_folder(
                 find_moved_repo.read_folder_mentions(session.path, old_folder), [new_folder], where
             )
             if any(likely_folder.folder == canonical_path(new_folder) for likely_folder in folders):
@@ -245,19 +245,19 @@ def _find_copied_ids(new_folder: str, where: Where) -> set[str]:
     return {parent.session_id for parent in parents if parent and parent.kind == REHOME_KIND}
 
 
-def format_start_line(event: dict[str, Any]) -> str:
+def format_moved_folder_notice(event: dict[str, Any]) -> str:
     """Return a line about the former folder for the start of a session, or ``""`` if there is none.
 
     Only the records of earlier session starts are searched for the former folder.
     """
     new, where = _read_event_folder(event), Where()
-    folders = list_recorded_former_folders(new, where)
+    folders = list_former_folders_from_notes(new, where)
     if len(folders) == 1:
         return _format_moved_line(folders[0], where)
     return ""
 
 
-def format_start_line_after_search(event: dict[str, Any]) -> str:
+def format_moved_folder_notice_after_search(event: dict[str, Any]) -> str:
     """Return a line about the former folder for the start of a session. Call this in the background.
 
     Sessions are searched too, which takes time. Return ``""`` if this does not find exactly one

@@ -11,23 +11,23 @@ from resume_hooks.cli.schema.base import FieldDeclarer, StrictModel
 from resume_hooks.parts.rewind_files.files_at_prompt import PromptState
 from resume_hooks.parts.rewind_files.plan import FileChange
 
-declare_prompt_field = FieldDeclarer[PromptState]()
-declare_change_field = FieldDeclarer[FileChange]()
+prompt_field = FieldDeclarer[PromptState]()
+change_field = FieldDeclarer[FileChange]()
 
 
-class RewindTo(StrictModel):
+class RewindTarget(StrictModel):
     """The prompt that --to names. The files are restored to their state at this prompt."""
 
-    uuid: str = declare_prompt_field(lambda at: at.prompt.uuid)
+    uuid: str = prompt_field(lambda at: at.prompt.uuid)
     reference: str = Field(
         description="the reference of the prompt: session and line, counted from 0"
     )
-    turn: int | None = declare_prompt_field(
+    turn: int | None = prompt_field(
         lambda at: at.prompt.turn_number or None,
         "the number of the turn that the prompt begins; null if it begins none",
     )
-    words: str = declare_prompt_field(lambda at: at.prompt.first_words)
-    exact: bool = declare_prompt_field(
+    words: str = prompt_field(lambda at: at.prompt.first_words)
+    exact: bool = prompt_field(
         lambda at: at.is_exact,
         (
             "false: the client kept no state at this prompt, so the last state before it is used, "
@@ -39,31 +39,31 @@ class RewindTo(StrictModel):
 class FileRow(StrictModel):
     """A file that the session tracked, and what happens to it."""
 
-    path: str = declare_change_field(
+    path: str = change_field(
         lambda change: change.project_path.path,
         "the path relative to the project; a refused path is as in the transcript",
     )
-    action: Literal["restore", "create", "delete", "none"] = declare_change_field(
+    action: Literal["restore", "create", "delete", "none"] = change_field(
         lambda change: change.action
     )
     status: Literal["planned", "written", "unchanged", "missing", "refused"]
-    why: str = declare_change_field(
+    why: str = change_field(
         lambda change: change.refusal_reason, "why the file is not changed; empty if it is changed"
     )
-    changed_since: bool | None = declare_change_field(
+    changed_since: bool | None = change_field(
         lambda change: change.differs_from_known_state,
         "whether the file differs from the last state that the session knew; null if that is unknown",
     )
-    added: int | None = declare_change_field(
+    added: int | None = change_field(
         lambda change: change.difference.added_line_count,
         "the number of added lines; null if the file is not text",
     )
-    removed: int | None = declare_change_field(lambda change: change.difference.removed_line_count)
-    mode: str | None = declare_change_field(
+    removed: int | None = change_field(lambda change: change.difference.removed_line_count)
+    mode: str | None = change_field(
         lambda change: f"{change.new_version.mode:o}" if change.new_version else None,
         "the file's mode after the change, in octal; null if there is no file",
     )
-    backup: str | None = declare_change_field(
+    backup: str | None = change_field(
         lambda change: (
             os.path.join(change.source.root_folder, *change.source.parts) if change.source else None
         ),
@@ -78,7 +78,7 @@ class RewindFilesSchema(StrictModel):
     file: str
     project: str
     undo: bool
-    to: RewindTo | None = Field(description="the prompt that --to names; null for an undo")
+    to: RewindTarget | None = Field(description="the prompt that --to names; null for an undo")
     files: list[FileRow]
     complete: bool = Field(description="true: no file was missing or refused")
     written: bool

@@ -143,7 +143,7 @@ def read_file_history(session: SessionFile) -> FileHistory:
     )
 
 
-def hash_text(text: bytes) -> str:
+def hash_content_ignoring_line_ends(text: bytes) -> str:
     """Return the digest of a text, ignoring differences in line endings.
 
     Tools may write a text with different line endings.
@@ -277,5 +277,5 @@ def _hash_edited_text(result: Mapping[str, Any]) -> str:
         else:
             content = None
     if isinstance(content, str):
-        return hash_text(content.encode("utf-8", "replace"))
+        return hash_content_ignoring_line_ends(content.encode("utf-8", "replace"))
     return ""

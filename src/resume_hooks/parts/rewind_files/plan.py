@@ -17,7 +17,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.errors import CantRestore, WriteFailed
-from resume_hooks.parts.rewind_files.history import hash_text
+from resume_hooks.parts.rewind_files.history import hash_content_ignoring_line_ends
 from resume_hooks.parts.rewind_files.safe_paths import ProjectPath, ProjectRoot
 from resume_hooks.storage import project_files, safe_tree
 from resume_hooks.storage.state_file import remove_stale_temporaries
@@ -351,7 +351,7 @@ def _has_changed(current: bytes | None, expected: ExpectedFile | None) -> bool |
     if expected is None:
         return None
     if expected.text_digest:
-        return current is None or hash_text(current) != expected.text_digest
+        return current is None or hash_content_ignoring_line_ends(current) != expected.text_digest
     if expected.content_digest:
         return current is None or make_file_version(current, 0).digest != expected.content_digest
     try:

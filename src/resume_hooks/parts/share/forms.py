@@ -37,28 +37,28 @@ class ShareSchema(ExportSchema):
     packed: int = Field(description="the size of the compressed bundle in bytes")
 
 
-declare_import_field = FieldDeclarer[ImportPlan]()
-declare_session_field = FieldDeclarer[ImportedSession]()
+import_field = FieldDeclarer[ImportPlan]()
+session_field = FieldDeclarer[ImportedSession]()
 
 
 class ImportFacts(StrictModel):
     """The imported file, and the numbers of its lines and records."""
 
-    source: str = declare_import_field(
+    source: str = import_field(
         lambda plan: plan.source.name, 'the path of the file, or "the standard input"'
     )
-    bytes: int = declare_import_field(
+    bytes: int = import_field(
         lambda plan: plan.source.size_bytes, "the unpacked size of the file in bytes"
     )
-    sha256: str = declare_import_field(lambda plan: plan.source.sha256)
-    lines: int = declare_import_field(lambda plan: plan.line_count)
-    damaged: int = declare_import_field(
+    sha256: str = import_field(lambda plan: plan.source.sha256)
+    lines: int = import_field(lambda plan: plan.line_count)
+    damaged: int = import_field(
         lambda plan: plan.damaged_line_count, "the number of lines without a record"
     )
-    records: int = declare_import_field(
+    records: int = import_field(
         lambda plan: plan.record_count, "the number of imported records of the conversation"
     )
-    hidden: int = declare_import_field(
+    hidden: int = import_field(
         lambda plan: plan.hidden_record_count,
         "the number of imported records that the model reads and the screen does not show",
     )
@@ -70,22 +70,20 @@ class ImportFacts(StrictModel):
 class BundleRow(StrictModel):
     """A session that was imported from a bundle."""
 
-    session_id: str = declare_session_field(
+    session_id: str = session_field(
         lambda each: each.session_id, "the session's id here; empty in a dry run"
     )
-    was: str = declare_session_field(
-        lambda each: each.head.session_id, "the session's id in the bundle"
-    )
-    title: str = declare_session_field(lambda each: each.receipt.title)
-    parent_was: str = declare_session_field(
+    was: str = session_field(lambda each: each.head.session_id, "the session's id in the bundle")
+    title: str = session_field(lambda each: each.receipt.title)
+    parent_was: str = session_field(
         lambda each: each.head.parent_session_id,
         "the id of the session's parent in the bundle; empty if there is none",
     )
-    existing: bool = declare_session_field(
+    existing: bool = session_field(
         lambda each: each.existed_before,
         "true: the same session existed already, so no new session was created",
     )
-    files: int = declare_session_field(
+    files: int = session_field(
         lambda each: each.file_count, "imported files of large outputs and sub-agents"
     )
 

@@ -77,7 +77,7 @@ class _MessageExcerpt(NamedTuple):
     excerpt: str
 
 
-def split_offer(offer: Offer) -> list[CallPrompt]:
+def build_call_prompts(offer: Offer) -> list[CallPrompt]:
     """Return the texts for the calls in which the model judges an offer.
 
     The list is empty if the offer contains no contents for the model.
@@ -275,7 +275,7 @@ def ask_model_about_offer(
 
     Raises HeadlessFailed if a call fails.
     """
-    call_prompts, calls = split_offer(offer), ModelCalls(model, max_seconds, progress)
+    call_prompts, calls = build_call_prompts(offer), ModelCalls(model, max_seconds, progress)
     verdicts: list[Verdict] = []
     unknown_count = repeated_count = 0
     tasks = ((format_task(instructions), call_prompt.text) for call_prompt in call_prompts)

@@ -30,14 +30,14 @@ from resume_hooks.transcripts.trimmable_pieces import (
     Piece,
 )
 
-RULES_WITHOUT_INSTRUCTIONS = ("superseded", "repeats", "failures", "thinking")
+DEFAULT_RULE_NAMES = ("superseded", "repeats", "failures", "thinking")
 """The rules that apply if the user gave no instructions.
 
 They choose only contents that are repeated, superseded, or rarely sent to the model. The model is
 not asked about these contents.
 """
 
-RULES_WITH_INSTRUCTIONS = ("thinking",)
+RULE_NAMES_FOR_USER_INSTRUCTIONS = ("thinking",)
 """The rules that apply if the user gave instructions.
 
 Thinking is chosen by a rule, because a model cannot judge it. For all other contents, no rule
@@ -109,11 +109,11 @@ def build_smart_options(keep_recent: int | None, rules: Iterable[str]) -> Option
     return Options(threshold=MIN_CONTENT_CHARACTERS, keep_recent=keep_recent, only=tuple(rules))
 
 
-def select_rules(instructions: str) -> tuple[str, ...]:
+def select_rule_names(instructions: str) -> tuple[str, ...]:
     """Return the rules for a trim with these instructions from the user, which may be empty."""
     if instructions.strip():
-        return RULES_WITH_INSTRUCTIONS
-    return RULES_WITHOUT_INSTRUCTIONS
+        return RULE_NAMES_FOR_USER_INSTRUCTIONS
+    return DEFAULT_RULE_NAMES
 
 
 def build_offer(
@@ -214,7 +214,7 @@ def _build_candidates(
     trimmable: TrimmableSession, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
     # The results of rules that are not applied in this trim become notes for the model.
-    hints = (RULES_BY_NAME[name] for name in RULES_WITHOUT_INSTRUCTIONS if name not in options.only)
+    hints = (RULES_BY_NAME[name] for name in DEFAULT_RULE_NAMES if name not in options.only)
     outcome_notes = {}
     for rule in hints:
         for pick in rule(material, options):

@@ -34,15 +34,15 @@ from resume_hooks.parts.smart_trim.ask_model import (
     MAX_CONTENTS_PER_CALL,
     ModelAnswer,
     ask_model_about_offer,
+    build_call_prompts,
     format_task,
-    split_offer,
 )
 from resume_hooks.parts.smart_trim.offered_contents import (
     Offer,
     build_offer,
     build_smart_options,
     hash_content,
-    select_rules,
+    select_rule_names,
 )
 from resume_hooks.parts.smart_trim.plan import (
     CHILD_KIND,
@@ -94,7 +94,7 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
             return _show_choices(request, model, offer)
         # This raises an error if a child of this kind cannot be made from the session.
         agents.draft_child(session, CHILD_KIND, request.where, None)
-        call_prompts = split_offer(offer)
+        call_prompts = build_call_prompts(offer)
     if not call_prompts:
         raise NothingToTrim(
             "There is nothing for a model to choose", f"By rules alone: {request.typed_name}"
@@ -128,14 +128,14 @@ def _build_single_call_offer(request: Request, instructions: str) -> Offer:
 
     The largest contents are offered.
     """
-    trimmable = agents.scan_for_trim(request.session, request.where)
+    trimmable = agents.read_trimmable_session(request.session, request.where)
     offer = build_offer(
         trimmable,
-        build_smart_options(None, select_rules(instructions)),
+        build_smart_options(None, select_rule_names(instructions)),
         request.where,
         max_candidates=MAX_CONTENTS_PER_CALL,
     )
-    candidate_count = sum(len(part.content_numbers) for part in split_offer(offer)[:1])
+    candidate_count = sum(len(part.content_numbers) for part in build_call_prompts(offer)[:1])
     omitted_count = len(offer.candidates) - candidate_count
     return replace(
         offer,

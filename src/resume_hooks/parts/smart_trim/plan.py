@@ -225,7 +225,7 @@ def write_smart_trim(smart_plan: SmartPlan, where: Where) -> Receipt:
     if (current_session.size, current_session.mtime) == (session.size, session.mtime):
         return child.write_child(smart_plan.trim_plan, where)
     verdicts = [verdict for verdict, _ in smart_plan.rows]
-    trimmable = agents.scan_for_trim(current_session, where)
+    trimmable = agents.read_trimmable_session(current_session, where)
     new_plan = replan_smart_trim(
         trimmable, smart_plan.offer.options, verdicts, where, smart_plan.output_dir
     )

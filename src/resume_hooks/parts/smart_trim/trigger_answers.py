@@ -35,7 +35,7 @@ def find_confirmed_trim(options: str, request: Request) -> TrimPlan | None:
     return own_model.plan_confirmed_trim(request, instructions)
 
 
-def format_help_line() -> str:
+def format_smart_trim_help_line() -> str:
     """Return the line about ``--smart`` for the help of ``/trim``."""
     return "  --smart [what to keep] the session's own model chooses"
 

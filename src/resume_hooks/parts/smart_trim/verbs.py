@@ -35,7 +35,7 @@ from resume_hooks.parts.smart_trim.ask_model import ModelResult, ask_model_about
 from resume_hooks.parts.smart_trim.offered_contents import (
     build_offer,
     build_smart_options,
-    select_rules,
+    select_rule_names,
 )
 from resume_hooks.parts.smart_trim.plan import (
     CHILD_KIND,
@@ -60,7 +60,7 @@ NO_TERMINAL_REMEDY = (
 )
 
 
-def refuse_without_smart(_: Any) -> NoReturn:
+def refuse_options_that_need_smart(_: Any) -> NoReturn:
     """Raise UsageError, because an option of smart trims was given without ``--smart``."""
     raise UsageError(
         "-p, --model, --timeout, --plan and --yes work only with --smart",
@@ -78,7 +78,7 @@ def smart_trim(options: Any) -> Receipt:
     else:
         locator = options.locator
     session = locate_session(locator, options.where, allow_other_agents=True)
-    trimmable = agents.scan_for_trim(session, options.where)
+    trimmable = agents.read_trimmable_session(session, options.where)
     # A session from which no child of this kind can be made is refused before the model is asked,
     # because asking costs money.
     refuse_start_outside_project(
@@ -157,7 +157,9 @@ def _ask_model(trimmable: TrimmableSession, options: Any) -> tuple[SmartPlan, Mo
     model = find_requested_model(options.model, trimmable.session, options.where)
     prompt = options.prompt or ""
     offer = build_offer(
-        trimmable, build_smart_options(options.keep_recent, select_rules(prompt)), options.where
+        trimmable,
+        build_smart_options(options.keep_recent, select_rule_names(prompt)),
+        options.where,
     )
     progress = make_model_call_reporter(model.name, quiet=options.as_json)
     result = ask_model_about_offer(

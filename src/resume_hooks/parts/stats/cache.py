@@ -19,7 +19,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.count import (
     TranscriptTotals,
     count_transcript,
-    parse_counts,
+    parse_totals,
     serialise_counts,
 )
 from resume_hooks.paths import Where, project_key, read_regular_file
@@ -218,7 +218,7 @@ def _read_cache(where: Where) -> dict[str, _CachedCounts]:
         with contextlib.suppress(ValueError, TypeError, AttributeError, IndexError):
             path, size, mtime, *counts = row
             cached_counts[str(key)] = _CachedCounts(
-                (str(path), int(size), int(mtime)), parse_counts(counts)
+                (str(path), int(size), int(mtime)), parse_totals(counts)
             )
     return cached_counts
 

@@ -369,7 +369,7 @@ def serialise_counts(counts: TranscriptTotals) -> list[Any]:
     ]
 
 
-def parse_counts(row: Any) -> TranscriptTotals:
+def parse_totals(row: Any) -> TranscriptTotals:
     """Return the counts from a row that this or an older version of ``serialise_counts`` made.
 
     Raise TypeError, ValueError or AttributeError if ``row`` contains other values.

@@ -7,7 +7,7 @@ from pydantic import Field
 from resume_hooks.cli.schema.base import FieldDeclarer, StrictModel
 from resume_hooks.parts.stats import threshold, totals
 
-declare_month_field = FieldDeclarer[totals.MonthSummary]()
+month_field = FieldDeclarer[totals.MonthSummary]()
 
 
 class MonthSummary(StrictModel):
@@ -16,24 +16,24 @@ class MonthSummary(StrictModel):
     ``sessions`` is the number of sessions with a turn or an answer.
     """
 
-    month: str = declare_month_field(lambda month: month.month)
-    sessions: int = declare_month_field(
+    month: str = month_field(lambda month: month.month)
+    sessions: int = month_field(
         lambda month: month.session_count,
         "the number of sessions with a turn or an answer in this month",
     )
-    turns: int = declare_month_field(lambda month: month.turn_count)
-    requests: int = declare_month_field(lambda month: month.request_count)
-    sent: int = declare_month_field(
+    turns: int = month_field(lambda month: month.turn_count)
+    requests: int = month_field(lambda month: month.request_count)
+    sent: int = month_field(
         lambda month: month.sent_tokens, "tokens of all requests, including cached ones"
     )
-    cached: int = declare_month_field(
+    cached: int = month_field(
         lambda month: month.cached_tokens,
         "the number of cached tokens in requests",
     )
-    answered: int = declare_month_field(lambda month: month.answer_tokens)
+    answered: int = month_field(lambda month: month.answer_tokens)
 
 
-declare_saving_field = FieldDeclarer[totals.SavingSummary]()
+saving_field = FieldDeclarer[totals.SavingSummary]()
 
 
 class SavingSummary(StrictModel):
@@ -45,27 +45,27 @@ class SavingSummary(StrictModel):
     and ``saved`` is their difference.
     """
 
-    month: str = declare_saving_field(lambda saving: saving.month)
-    kind: str = declare_saving_field(lambda saving: saving.kind)
-    made: int = declare_saving_field(lambda saving: saving.child_count)
-    used: int = declare_saving_field(
+    month: str = saving_field(lambda saving: saving.month)
+    kind: str = saving_field(lambda saving: saving.kind)
+    made: int = saving_field(lambda saving: saving.child_count)
+    used: int = saving_field(
         lambda saving: saving.continued_child_count, "the number of children that were continued"
     )
-    measured: int = declare_saving_field(
+    measured: int = saving_field(
         lambda saving: saving.measured_child_count,
         "the number of children of which both sizes are known; the sums cover only these",
     )
-    before: int = declare_saving_field(
+    before: int = saving_field(
         lambda saving: saving.tokens_before,
         "tokens in the parents' contexts when the children were made",
     )
-    after: int = declare_saving_field(
+    after: int = saving_field(
         lambda saving: saving.tokens_after, "tokens of the children's own first requests"
     )
-    saved: int = declare_saving_field(lambda saving: saving.saved_tokens)
+    saved: int = saving_field(lambda saving: saving.saved_tokens)
 
 
-declare_stretch_field = FieldDeclarer[totals.StretchSummary]()
+stretch_field = FieldDeclarer[totals.StretchSummary]()
 
 
 class StretchSummary(StrictModel):
@@ -76,24 +76,24 @@ class StretchSummary(StrictModel):
     an edit. ``median`` and ``p75`` are computed from the numbers of calls before the edit.
     """
 
-    kind: str = declare_stretch_field(
+    kind: str = stretch_field(
         lambda stretch: stretch.kind,
         "what the stretch begins with: start, compaction, or the kind of a child",
     )
-    times: int = declare_stretch_field(
+    times: int = stretch_field(
         lambda stretch: stretch.stretch_count, "the number of stretches with a tool call"
     )
-    edited: int = declare_stretch_field(
+    edited: int = stretch_field(
         lambda stretch: stretch.edited_stretch_count,
         "the number of stretches with an edit; median and p75 cover only these",
     )
-    median: int = declare_stretch_field(
+    median: int = stretch_field(
         lambda stretch: stretch.median_calls, "the median number of calls before the first edit"
     )
-    p75: int = declare_stretch_field(lambda stretch: stretch.p75_calls)
+    p75: int = stretch_field(lambda stretch: stretch.p75_calls)
 
 
-declare_hook_field = FieldDeclarer[totals.HookSummary]()
+hook_field = FieldDeclarer[totals.HookSummary]()
 
 
 class HookSummary(StrictModel):
@@ -102,25 +102,25 @@ class HookSummary(StrictModel):
     ``ours`` tells whether these are the hooks of this plugin or all other hooks.
     """
 
-    event: str = declare_hook_field(lambda hook: hook.event)
-    ours: bool = declare_hook_field(lambda hook: hook.is_own)
-    times: int = declare_hook_field(lambda hook: hook.run_count)
-    median_ms: int = declare_hook_field(lambda hook: hook.median_ms)
-    p95_ms: int = declare_hook_field(lambda hook: hook.p95_ms)
+    event: str = hook_field(lambda hook: hook.event)
+    ours: bool = hook_field(lambda hook: hook.is_own)
+    times: int = hook_field(lambda hook: hook.run_count)
+    median_ms: int = hook_field(lambda hook: hook.median_ms)
+    p95_ms: int = hook_field(lambda hook: hook.p95_ms)
 
 
-declare_entry_field = FieldDeclarer[totals.FolderSize]()
+entry_field = FieldDeclarer[totals.FolderSize]()
 
 
 class FolderSize(StrictModel):
     """The size of an entry of the state folder: its number of files and its number of bytes."""
 
-    name: str = declare_entry_field(lambda entry: entry.name)
-    files: int = declare_entry_field(lambda entry: entry.file_count)
-    size: int = declare_entry_field(lambda entry: entry.byte_count, "bytes")
+    name: str = entry_field(lambda entry: entry.name)
+    files: int = entry_field(lambda entry: entry.file_count)
+    size: int = entry_field(lambda entry: entry.byte_count, "bytes")
 
 
-declare_price_field = FieldDeclarer[threshold.Price]()
+price_field = FieldDeclarer[threshold.Price]()
 
 
 class Price(StrictModel):
@@ -131,20 +131,20 @@ class Price(StrictModel):
     average number of tokens after a reduction.
     """
 
-    line: int = declare_price_field(
+    line: int = price_field(
         lambda price: price.threshold_tokens,
         "the threshold in tokens; 0 in the row with the actual cost, which has no threshold",
     )
-    way: str = declare_price_field(lambda price: price.strategy, "trim, or handoff")
-    times: int = declare_price_field(
+    way: str = price_field(lambda price: price.strategy, "trim, or handoff")
+    times: int = price_field(
         lambda price: price.reduction_count, "the number of reductions at the threshold"
     )
-    left: int = declare_price_field(
+    left: int = price_field(
         lambda price: price.remaining_tokens, "the average number of tokens after a reduction"
     )
-    read: int = declare_price_field(lambda price: price.cache_read_tokens)
-    written: int = declare_price_field(lambda price: price.cache_write_tokens)
-    cost: int = declare_price_field(
+    read: int = price_field(lambda price: price.cache_read_tokens)
+    written: int = price_field(lambda price: price.cache_write_tokens)
+    cost: int = price_field(
         lambda price: price.cost, "the cost of requests and answers, in input tokens"
     )
 

@@ -55,7 +55,9 @@ class Price(NamedTuple):
     cost: int
 
 
-def price_thresholds(sessions: Iterable[Sequence[ApiRequest]], first_day: str) -> list[Price]:
+def compute_threshold_costs(
+    sessions: Iterable[Sequence[ApiRequest]], first_day: str
+) -> list[Price]:
     """Return the costs of the requests since ``first_day``, one cost for each threshold and strategy.
 
     The first cost is the actual cost, without a threshold. A strategy is a trim or a handoff.

@@ -80,7 +80,7 @@ class Agent(Protocol):
         """
         return session
 
-    def open_temporary_path(self, path: str) -> AbstractContextManager[str]:
+    def provide_copy_path(self, path: str) -> AbstractContextManager[str]:
         """Return a context manager that makes a file from ``list_files`` readable in a ``with`` block.
 
         The context manager yields the path at which the file can be read. Entering the block may
@@ -92,10 +92,10 @@ class Agent(Protocol):
         """Return the path of the agent's own file for a path from ``to_common_format``."""
         return path
 
-    def find_earlier_file(self, file_name: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
+    def find_file_by_id(self, file_id: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
         """Return the path of a file that contains an earlier part of a session.
 
-        ``file_name`` is the name by which the session refers to the file. Return None if the file does
+        ``file_id`` is the id by which the session refers to the file. Return None if the file does
         not exist.
         """
         return None
@@ -110,7 +110,7 @@ class Agent(Protocol):
     def list_files(self) -> list[TranscriptFile]:
         """Return the transcripts of all sessions of the agent."""
 
-    def listing_notes(self) -> list[str]:
+    def build_listing_notes(self) -> list[str]:
         """Return a sentence about each problem that hides sessions from a list.
 
         Project folders that can't be listed are reported elsewhere.

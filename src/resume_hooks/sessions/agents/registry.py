@@ -313,7 +313,7 @@ def readable_path(path: str, where: Where) -> Iterator[str]:
     """
     with contextlib.ExitStack() as stack:
         try:
-            copy_path = stack.enter_context(agent_of_path(path, where).open_temporary_path(path))
+            copy_path = stack.enter_context(agent_of_path(path, where).provide_copy_path(path))
         except (SessionNotFound, NotATranscript, WriteFailed):
             copy_path = f"{path}.unreadable"
         yield copy_path

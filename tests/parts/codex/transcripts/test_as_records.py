@@ -461,7 +461,7 @@ def test_the_history_has_the_items_of_the_reference_reader(rollout: Path) -> Non
     infos = [
         one["payload"].get("info") for one in lines if one["payload"].get("type") == "token_count"
     ]
-    assert history.has_client_count
+    assert history.has_token_count_from_client
     assert (
         history.token_count == [one["last_token_usage"]["total_tokens"] for one in infos if one][-1]
     )
@@ -544,7 +544,7 @@ def test_forks_and_rewinds_include_lines_of_their_parent(tmp_path: Path) -> None
     assert [one.uuid for one in items_for_model(read_thread_lines(str(fork), files.get))][:2] == [
         one.uuid for one in own
     ][:2]
-    assert not _read_history(fork, files.get).has_client_count
+    assert not _read_history(fork, files.get).has_token_count_from_client
     assert read_meta(str(rewind)).thread_id == THREAD_ID
     with pytest.raises(SessionNotFound, match="continues is gone"):
         items_for_model(read_thread_lines(str(fork), lambda _: None))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
 
-from resume_hooks.parts.share.export.shared_page import BUNDLE_START_TEXT, pack_bundle
+from resume_hooks.parts.share.export.shared_page import BUNDLE_START_TEXT, open_packed_bundle
 from tests.builders import SESSION, ConfigHome, write_session
 from tests.needs import corpus_sessions, require_for_test
 from tests.parts.share.export.conftest import ExportText, document_of_session, records_of_every_kind
@@ -268,7 +268,7 @@ def test_a_shared_page_says_that_it_contains_the_session(
     The session data in the page is not shown, not found by the search, and not run.
     """
     told = document_of_session(session_of_every_kind, config_home)
-    with pack_bundle(told, config_home.where) as bundle:
+    with open_packed_bundle(told, config_home.where) as bundle:
         (tmp_path / "shared.html").write_bytes(b"".join(bundle.build_chunks(told)))
     page, errors = open_page(tmp_path / "shared.html", java_script_enabled=has_scripts)
     assert (

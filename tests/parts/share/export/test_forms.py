@@ -15,7 +15,7 @@ from resume_hooks.parts.share.export.as_markdown import (
     escape_markdown,
     fence_text,
     format_document,
-    restrict_markdown,
+    make_markdown_safe,
 )
 from resume_hooks.parts.share.export.parts import USER, TextPart
 from tests.builders import (
@@ -177,11 +177,11 @@ def test_a_fence_is_longer_than_any_fence_in_its_text(text: str, fence: str) -> 
     ],
 )
 def test_restrict_markdown_allows_no_html_or_images(text: str, expected_text: str) -> None:
-    """``restrict_markdown`` turns HTML into text, loads no images and keeps only links to the web.
+    """``make_markdown_safe`` turns HTML into text, loads no images and keeps only links to the web.
 
     It closes open code fences.
     """
-    assert restrict_markdown(text) == expected_text
+    assert make_markdown_safe(text) == expected_text
 
 
 NESTED_MARKDOWN = [
@@ -220,7 +220,7 @@ MARKDOWN_PIECES = [
 def assert_no_image_or_html(text: str) -> None:
     """Check that a Markdown parser finds no image, no HTML except ``<code>``, and no open fence."""
     for shown in (
-        restrict_markdown(text),
+        make_markdown_safe(text),
         "".join(format_document([TextPart(USER, text, "")])),
     ):
         for preset in MARKDOWN_PARSERS:
@@ -262,7 +262,9 @@ def test_no_text_produces_an_image_or_html(text: str) -> None:
 )
 def test_plain_fences_are_unchanged(fence: str, surroundings: str) -> None:
     """Code in fences outside of lists and quotes is unchanged."""
-    assert restrict_markdown(surroundings.replace("%s", fence)) == surroundings.replace("%s", fence)
+    assert make_markdown_safe(surroundings.replace("%s", fence)) == surroundings.replace(
+        "%s", fence
+    )
 
 
 def test_escape_markdown_gives_one_line() -> None:

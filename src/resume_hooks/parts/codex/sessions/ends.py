@@ -206,8 +206,8 @@ class RolloutEnds(HeadTail):
             file_part = stream.read(EXTENDED_BYTES_PER_FILE_END)
         return self._convert_lines(_parse_lines(file_part, self.path))
 
-    def _find_last_value(self, kind: str) -> str:
-        if kind == CUSTOM_TITLE:
+    def _find_last_metadata_value(self, record_type: str) -> str:
+        if record_type == CUSTOM_TITLE:
             return self._name or get_string(self._first_line, TITLE_KEY)
         return ""
 

@@ -120,7 +120,7 @@ class Codex:
         return session._replace(path=path, size=os.stat(path).st_size, source_path=rollout)
 
     @contextlib.contextmanager
-    def open_temporary_path(self, path: str) -> Iterator[str]:
+    def provide_copy_path(self, path: str) -> Iterator[str]:
         """Yield the path of a thread's copy.
 
         If the copy did not exist before, it is removed after the ``with`` block. A command that
@@ -142,9 +142,9 @@ class Codex:
             return self._copies.read_original_path(path) or path
         return path
 
-    def find_earlier_file(self, name: str) -> str | None:
-        """Return the path of the rollout with the id ``name``, or None if it does not exist."""
-        return self.rollouts.find_path(name) or self._scan_rollouts().find_path(name)
+    def find_file_by_id(self, file_id: str) -> str | None:
+        """Return the path of the rollout with the id ``file_id``, or None if it does not exist."""
+        return self.rollouts.find_path(file_id) or self._scan_rollouts().find_path(file_id)
 
     def read_parent(self, path: str) -> Parent | None:
         """Return the parent of a thread, or None if the thread has no parent.
@@ -178,7 +178,7 @@ class Codex:
             if replace_surrogates(path) == path
         ]
 
-    def listing_notes(self) -> list[str]:
+    def build_listing_notes(self) -> list[str]:
         """If this Python cannot read some compressed rollouts, return a note with their number."""
         compressed_count = self.rollouts.compressed_count
         if not compressed_count:
@@ -277,7 +277,7 @@ class Codex:
     def _update_transcript_copy(self, rollout: str) -> str:
         return self._copies.update_copy(
             rollout,
-            self.find_earlier_file,
+            self.find_file_by_id,
             self._names_by_thread_id.get(_parse_thread_id(rollout), ""),
         )
 

@@ -125,7 +125,7 @@ class ThreadHistory:
             self._apply_event(line)
 
     @property
-    def has_client_count(self) -> bool:
+    def has_token_count_from_client(self) -> bool:
         """Whether the client has reported a token count since the last compaction."""
         return self._client_count > 0
 

@@ -12,7 +12,7 @@ from resume_hooks.parts.moved.rehome import (
     copy_sessions_to_folder,
     find_folder_sessions,
     find_former_folder,
-    is_folder_in_place,
+    is_folder_unmoved,
 )
 from resume_hooks.parts.moved.verbs import RehomeOptions
 from resume_hooks.system.text import format_count
@@ -27,7 +27,7 @@ def rehome_folder(options: RehomeOptions) -> ExitCode:
         old_folder = _resolve_folder(options.folder)
     else:
         old_folder = find_former_folder(new_folder, options.where)
-    if is_folder_in_place(old_folder, options.where):
+    if is_folder_unmoved(old_folder, options.where):
         raise UsageError(
             f"{old_folder} is still there",
             "Its sessions can be resumed as they are. To copy one session: resume-hooks fork --home",

@@ -93,12 +93,12 @@ def _format_text(part: parts.TextPart) -> str:
         f" · {format_minute(part.time)}" if part.time else ""
     )
     if part.speaker == ASSISTANT:
-        return f"{heading}\n\n{restrict_markdown(part.text)}"
+        return f"{heading}\n\n{make_markdown_safe(part.text)}"
     if part.speaker == SUMMARY:
-        return _format_details_element(SPEAKERS[part.speaker], restrict_markdown(part.text))
+        return _format_details_element(SPEAKERS[part.speaker], make_markdown_safe(part.text))
     # The marks before a quote would shift its tab stops, and a shifted line could become a fence.
     # Tabs are therefore replaced with spaces.
-    quoted_lines = restrict_markdown(plain_text(part.text).expandtabs(4)).split("\n")
+    quoted_lines = make_markdown_safe(plain_text(part.text).expandtabs(4)).split("\n")
     return f"{heading}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted_lines)
 
 
@@ -172,7 +172,7 @@ def _escape_html(text: str) -> str:
     return plain_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def restrict_markdown(text: str) -> str:
+def make_markdown_safe(text: str) -> str:
     """Return Markdown that cannot change the formatting of the text around it.
 
     The result has no HTML and no images, its links lead only to web or mail addresses, and every

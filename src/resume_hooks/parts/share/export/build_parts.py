@@ -57,7 +57,7 @@ MAX_DESCRIPTION_CHARACTERS = 300  # Maximum number of characters of a call's des
 MAX_NAME_CHARACTERS = 100
 MAX_TOOLS_PER_TURN = 100  # Maximum number of tools to list per turn.
 MAX_SUBAGENT_DEPTH = 4  # Maximum depth of nested sub-agents.
-MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024  # Maximum number of base64 characters of an image.
+MAX_ENCODED_IMAGE_CHARACTERS = 8 * 1024 * 1024  # Maximum number of base64 characters of an image.
 
 _CLIENT_TAG_PATTERN = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
 """Matches the tags that the client writes around its own commands and their output."""
@@ -289,7 +289,7 @@ class _ConversationBuilder:
             data = get_string(source, "data")
         else:
             data = ""
-        if len(data) > MAX_IMAGE_CHARACTERS:
+        if len(data) > MAX_ENCODED_IMAGE_CHARACTERS:
             description, data = f"{description}, left out: {format_bytes(len(data))}", ""
         self._builder.picture_count += bool(data)
         description = self._redactor.redact_line(plain_line(description))

@@ -89,7 +89,7 @@ class PackedBundle(NamedTuple):
 
 
 @contextlib.contextmanager
-def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
+def open_packed_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
     """Yield a file with the packed sessions of a document, and close it after the ``with`` block.
 
     The file has no name, so a crash leaves no file behind. Raise SessionNotFound if a session

@@ -15,7 +15,11 @@ from resume_hooks.parts.share.export.document_file import (
     read_replaceable_file_status,
     write_document,
 )
-from resume_hooks.parts.share.export.shared_page import PAGE_OPTIONS, PackedBundle, pack_bundle
+from resume_hooks.parts.share.export.shared_page import (
+    PAGE_OPTIONS,
+    PackedBundle,
+    open_packed_bundle,
+)
 from resume_hooks.parts.share.verbs import ShareOptions
 from resume_hooks.parts.share.verbs.export import (
     build_receipt,
@@ -53,7 +57,7 @@ def share_session(options: ShareOptions) -> None:
         document = Document(sessions, PAGE_OPTIONS, options.where, progress_observers)
     path = resolve_output_path(options.output, document.name)
     replaced_status = read_replaceable_file_status(path, force=options.force)
-    with pack_bundle(document, options.where) as bundle:
+    with open_packed_bundle(document, options.where) as bundle:
         if is_asking:
             print_text(facts_table(_count_removed_content(bundle)))
         is_confirmed = options.confirm_write(f"Write that to {path}?", is_asking=is_asking)

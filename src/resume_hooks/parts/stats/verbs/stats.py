@@ -13,7 +13,7 @@ from resume_hooks.cli.output import column_table, show_work_progress
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.cache import gather_counts
 from resume_hooks.parts.stats.count import read_requests
-from resume_hooks.parts.stats.threshold import ASSUMPTIONS_TEXT, Price, price_thresholds
+from resume_hooks.parts.stats.threshold import ASSUMPTIONS_TEXT, Price, compute_threshold_costs
 from resume_hooks.parts.stats.totals import (
     HIGH_PERCENTILE,
     FolderSize,
@@ -63,7 +63,7 @@ def print_stats(options: StatsOptions) -> None:
             if transcript.exists and not transcript.agent_id and transcript.program == CLAUDE_NAME:
                 with contextlib.suppress(SessionNotFound):
                     request_lists.append(read_requests(transcript.path))
-        prices = price_thresholds(request_lists, day)
+        prices = compute_threshold_costs(request_lists, day)
     data = {
         "scope": "all" if options.everywhere else folder,
         "since": day,
