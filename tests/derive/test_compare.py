@@ -64,16 +64,16 @@ from tests.corpus import RealSession
 BASE, SHARED = 30_000, 20_000
 
 
-def make_cached_usage(read_tokens: int, written_tokens: int) -> Record:
+def make_cached_usage(cache_read_tokens: int, cache_write_tokens: int) -> Record:
     """Return the token usage of a request.
 
     All its input is read from the cache or written to the one-hour cache.
     """
-    split = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written_tokens}
+    split = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": cache_write_tokens}
     counts = {
         "input_tokens": 0,
-        "cache_read_input_tokens": read_tokens,
-        "cache_creation_input_tokens": written_tokens,
+        "cache_read_input_tokens": cache_read_tokens,
+        "cache_creation_input_tokens": cache_write_tokens,
     }
     return {**counts, "cache_creation": split, "output_tokens": 0}
 
@@ -317,7 +317,7 @@ def test_a_nearly_full_context_gets_a_recommendation(
 
 
 @pytest.mark.parametrize(
-    ("context", "tokens_per_turn", "turn_count", "expected"),
+    ("context", "tokens_per_turn", "turn_count", "expected_prompt_count"),
     [
         (make_measured_context(87_000), 2_000, 12, 40),
         (make_measured_context(87_000), 12_000, 3, 6),
@@ -331,15 +331,17 @@ def test_a_nearly_full_context_gets_a_recommendation(
     ],
 )
 def test_the_remaining_prompts_are_estimated_after_three_turns(
-    context: ContextSize, tokens_per_turn: int, turn_count: int, expected: int | None
+    context: ContextSize, tokens_per_turn: int, turn_count: int, expected_prompt_count: int | None
 ) -> None:
     """The number of prompts left is estimated from three or more turns, and rounded down.
 
     After fewer turns, the number is unknown.
     """
     recent_requests = RecentRequests(1, LONG_CACHE_SECONDS, 0, 1, tokens_per_turn, turn_count)
-    assert estimate_prompts_left(context, recent_requests) == expected
-    assert (recommend_for_context(context, None, expected) is not None) is (expected == 0)
+    assert estimate_prompts_left(context, recent_requests) == expected_prompt_count
+    assert (recommend_for_context(context, None, expected_prompt_count) is not None) is (
+        expected_prompt_count == 0
+    )
 
 
 def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> None:

@@ -46,7 +46,7 @@ def test_token_prices_have_the_published_ratios() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "lifetime_seconds", "expected"),
+    ("strategy", "lifetime_seconds", "expected_cost"),
     [
         (GO_ON_WITH_WARM_CACHE, DEFAULT_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 1.25),
         (GO_ON_WITH_WARM_CACHE, LONG_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 2),
@@ -62,7 +62,7 @@ def test_token_prices_have_the_published_ratios() -> None:
     ],
 )
 def test_a_cached_token_costs_less_in_the_first_request(
-    strategy: Strategy, lifetime_seconds: int, expected: float
+    strategy: Strategy, lifetime_seconds: int, expected_cost: float
 ) -> None:
     """In the first request, a cached token costs a tenth of an input token.
 
@@ -71,7 +71,7 @@ def test_a_cached_token_costs_less_in_the_first_request(
     """
     assert compute_first_request_cost(
         strategy, find_cache_rates(lifetime_seconds)
-    ) == pytest.approx(expected)
+    ) == pytest.approx(expected_cost)
 
 
 def test_the_costs_of_several_requests_per_turn_are_added_up() -> None:
@@ -84,7 +84,7 @@ def test_the_costs_of_several_requests_per_turn_are_added_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "going_on", "lifetime_seconds", "recent_requests", "expected"),
+    ("strategy", "going_on", "lifetime_seconds", "recent_requests", "expected_turn"),
     [
         # Warm cache: the first request costs 39,500 instead of 11,150, and each later one 5,000
         # less. 28,350 / 5,000 = 5.67, so six more requests are needed.
@@ -162,7 +162,7 @@ def test_a_strategy_pays_off_after_a_number_of_turns(
     going_on: Strategy,
     lifetime_seconds: int,
     recent_requests: RecentRequests,
-    expected: int | None,
+    expected_turn: int | None,
 ) -> None:
     """A strategy pays off in the first turn in which its total cost is lower than that of going on.
 
@@ -172,7 +172,7 @@ def test_a_strategy_pays_off_after_a_number_of_turns(
         count_turns_to_break_even(
             strategy, going_on, recent_requests, find_cache_rates(lifetime_seconds)
         )
-        == expected
+        == expected_turn
     )
 
 

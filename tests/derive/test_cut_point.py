@@ -114,13 +114,13 @@ CUT_CASES: dict[str, tuple[CutSelector, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", CUT_CASES)
-def test_a_cut_keeps_the_records_up_to_its_position(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case_name", CUT_CASES)
+def test_a_cut_keeps_the_records_up_to_its_position(case_name: str, tmp_path: Path) -> None:
     """A cut keeps the records up to its position and moves so that no call loses its result.
 
     A cut at a record moves forward, and a cut before an instant moves back.
     """
-    selector, expected = CUT_CASES[name]
+    selector, expected = CUT_CASES[case_name]
     assert (
         format_kept_uuids(cut_conversation(scan_records(tmp_path, make_two_turns()), selector))
         == expected
@@ -164,10 +164,10 @@ MISSING_POSITIONS: dict[str, tuple[CutSelector, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", MISSING_POSITIONS)
-def test_a_missing_position_is_an_error(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case_name", MISSING_POSITIONS)
+def test_a_missing_position_is_an_error(case_name: str, tmp_path: Path) -> None:
     """A cut at a missing position raises an error that names existing positions."""
-    selector, expected = MISSING_POSITIONS[name]
+    selector, expected = MISSING_POSITIONS[case_name]
     with pytest.raises(UsageError) as raised:
         cut_conversation(scan_records(tmp_path, make_two_turns()), selector)
     assert expected in f"{raised.value.message} {raised.value.remedy}"

@@ -70,9 +70,9 @@ FILE_SNAPSHOT = {
 }
 
 
-def write_lines(home: ConfigHome, rows: list[Any], name: str = SESSION) -> str:
+def write_lines(home: ConfigHome, rows: list[Any], session_uuid: str = SESSION) -> str:
     """Write a session with these lines in its project."""
-    return write_session(home.project(), name, rows)
+    return write_session(home.project(), session_uuid, rows)
 
 
 def write_fork(path: str, cut: CutSelector | None = None, **fork_options: Any) -> Receipt:

@@ -358,10 +358,10 @@ NEXT_STEPS = {
 }
 
 
-@pytest.mark.parametrize("name", NEXT_STEPS)
-def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str) -> None:
+@pytest.mark.parametrize("step_name", NEXT_STEPS)
+def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, step_name: str) -> None:
     """Any next step is kept word for word in the opening, and the child keeps its title."""
-    step = NEXT_STEPS[name]
+    step = NEXT_STEPS[step_name]
     receipt, records = write_handoff(config_home, write_parent(config_home), next_step=step)
     assert records[OPENING_LINE_NUMBER]["message"]["content"].endswith(
         f"{LINEAGE_END_MARKER}\n\n{NEXT_STEP_HEADING}\n{step}"
@@ -520,15 +520,15 @@ def test_a_failed_check_removes_the_child(
     assert read_folder_contents(config_home.root).keys() == before.keys()
 
 
-def damage_line(plan: FreshPlan, part: str) -> FreshPlan:
-    """Return the plan with an error in the line named by ``part``, "opening" or "metadata"."""
+def damage_line(plan: FreshPlan, line_name: str) -> FreshPlan:
+    """Return the plan with an error in the line named by ``line_name``, "opening" or "metadata"."""
     import dataclasses
 
     assert isinstance(plan.body, FreshLines)
     lines = list(plan.body.unterminated_lines)
-    if part == "opening":
+    if line_name == "opening":
         lines[1] = lines[1].replace(b"go on", b"go off")
-    if part == "metadata":
+    if line_name == "metadata":
         lines[0] = lines[0].replace(SESSION.encode(), session_id(9).encode())
     return dataclasses.replace(plan, body=FreshLines(tuple(lines), plan.opening))
 

@@ -59,10 +59,10 @@ def _examples() -> Iterator[Example]:
                 yield Example(form.name, text, allows_any_letter=True)
 
 
-def _matching_text(rule: Rule, words: str) -> str:
+def _matching_text(rule: Rule, template: str) -> str:
     """Return a text with a secret that the rule finds and that is not a placeholder."""
     for seed in range(MAX_MATCH_TRIES):
-        text = words.format(_random_match(rule.expression, random.Random(f"{rule.kind} {seed}")))
+        text = template.format(_random_match(rule.expression, random.Random(f"{rule.kind} {seed}")))
         if redact(text)[1]:
             return text
     raise AssertionError(f"no example of {rule.kind}")

@@ -32,16 +32,16 @@ class Form(NamedTuple):
     is_held_out: bool = False
 
 
-def random_chars(rng: random.Random, count: int, letters: str = ALNUM) -> str:
-    """Return ``count`` random characters, of which at least one is a digit."""
-    made = "".join(rng.choice(letters) for _ in range(count - 1))
+def random_chars(rng: random.Random, length: int, letters: str = ALNUM) -> str:
+    """Return ``length`` random characters, of which at least one is a digit."""
+    made = "".join(rng.choice(letters) for _ in range(length - 1))
     place = rng.randrange(len(made) + 1)
     return made[:place] + rng.choice(string.digits) + made[place:]
 
 
-def random_base64(rng: random.Random, count: int) -> str:
+def random_base64(rng: random.Random, byte_count: int) -> str:
     """Return random bytes in the base64 of URLs, without padding."""
-    return base64.urlsafe_b64encode(rng.randbytes(count)).decode().rstrip("=")
+    return base64.urlsafe_b64encode(rng.randbytes(byte_count)).decode().rstrip("=")
 
 
 def private_key(rng: random.Random, kind: str = "RSA ") -> str:
@@ -66,9 +66,9 @@ def web_token(rng: random.Random) -> str:
     return ".".join([*parts, random_base64(rng, 32)])
 
 
-def random_password(rng: random.Random, count: int = 12) -> str:
+def random_password(rng: random.Random, length: int = 12) -> str:
     """Return a password of letters, digits and one punctuation character."""
-    return random_chars(rng, count - 1) + rng.choice("!%^*_-+")
+    return random_chars(rng, length - 1) + rng.choice("!%^*_-+")
 
 
 def basic_credentials(rng: random.Random) -> str:
@@ -211,7 +211,7 @@ FORMS = [
 ]  # fmt: skip
 
 
-def plain(text: str) -> str:
+def in_prompt(text: str) -> str:
     """Return a prompt that contains the text."""
     return f"Use this for the deploy, please:\n{text}\nand then run the tests"
 
@@ -249,7 +249,7 @@ def shell_quoted(text: str) -> str:
 
 
 TEXT_WRITERS: list[Callable[[str], str]] = [
-    plain,
+    in_prompt,
     in_json,
     encode_as_json_twice,
     with_character_codes,
@@ -297,8 +297,8 @@ def assigned_forms() -> list[Form]:
     return forms
 
 
-def _random_text_after_prefix(prefix: str, count: int, letters: str, rng: random.Random) -> str:
-    return prefix + random_chars(rng, count, letters)
+def _random_text_after_prefix(prefix: str, length: int, letters: str, rng: random.Random) -> str:
+    return prefix + random_chars(rng, length, letters)
 
 
 def plant_secrets(
@@ -332,13 +332,13 @@ def plant_secrets(
 
 
 def _record_with_text(
-    record: dict[str, object], place: str, text: str, rng: random.Random
+    record: dict[str, object], place_name: str, text: str, rng: random.Random
 ) -> bytes:
-    """Return a copy of a record with the text in the field that ``place`` names."""
+    """Return a copy of a record with the text in the field that ``place_name`` names."""
     made = json.loads(json.dumps(record))
-    if place == "prompt":
+    if place_name == "prompt":
         made.update(type="user", message={"role": "user", "content": text})
-    elif place == "input":
+    elif place_name == "input":
         call = {
             "type": "tool_use",
             "id": "toolu_01AbCdEfGhIjKlMnOpQrStUv",
@@ -346,14 +346,14 @@ def _record_with_text(
             "input": {"command": text},
         }
         made.update(type="assistant", message={"role": "assistant", "content": [call]})
-    elif place == "result":
+    elif place_name == "result":
         answer = {
             "type": "tool_result",
             "tool_use_id": "toolu_01AbCdEfGhIjKlMnOpQrStUv",
             "content": text,
         }
         made.update(type="user", message={"role": "user", "content": [answer]})
-    elif place == "attachment":
+    elif place_name == "attachment":
         made.update(
             type="attachment", attachment={"type": "file", "content": {"file": {"content": text}}}
         )

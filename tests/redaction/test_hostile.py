@@ -24,18 +24,18 @@ def record_of_text(text: str) -> bytes:
     return json.dumps({"message": {"content": text}}, ensure_ascii=False).encode()
 
 
-def count_calls(work: Callable[[], object]) -> int:
-    """Return the number of function calls in ``work``, including C functions."""
+def count_calls(function: Callable[[], object]) -> int:
+    """Return the number of function calls in ``function``, including C functions."""
     count = 0
 
     def count_event(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
         count += event in {"call", "c_call"}
 
-    work()
+    function()
     sys.setprofile(count_event)
     try:
-        work()
+        function()
     finally:
         sys.setprofile(None)
     return count

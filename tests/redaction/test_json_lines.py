@@ -134,14 +134,14 @@ def test_nested_fields_named_like_ids_are_redacted_as_text(record: dict[str, Any
 
 
 @pytest.mark.parametrize(
-    "key", ["password", "db_password", "apiKey", "client_secret", "ACCESS_TOKEN"]
+    "field_name", ["password", "db_password", "apiKey", "client_secret", "ACCESS_TOKEN"]
 )
-def test_a_secret_in_an_input_is_found_by_its_field_name(key: str) -> None:
+def test_a_secret_in_an_input_is_found_by_its_field_name(field_name: str) -> None:
     """A value in a tool's input is removed if the field's name says that it is secret."""
     value = random_chars(RANDOM_GENERATOR, 24)
     record = {
         "type": "assistant",
-        "message": {"content": [{"type": "tool_use", "input": {key: value, "path": "/x"}}]},
+        "message": {"content": [{"type": "tool_use", "input": {field_name: value, "path": "/x"}}]},
     }
     clean, found = redact_line(encode_line(record))
     assert len(found) == 1

@@ -116,13 +116,14 @@ def test_every_indicator_word_and_pattern_has_an_example() -> None:
         st.sampled_from([*indicator_words.HANDLERS_BY_WORD, b"=", b" ", b"s", b"1234"]), max_size=12
     ).map(b"".join)
 )
-def test_one_search_finds_all_indicator_words(lower: bytes) -> None:
+def test_one_search_finds_all_indicator_words(lower_case_text: bytes) -> None:
     """One search for all indicator words finds the same positions as a search for each word."""
     alone = [
         place
         for text, word in indicator_words.HANDLERS_BY_WORD.items()
         for place in word.find_candidate_positions(
-            lower, [match.start() for match in re.finditer(b"(?=%b)" % re.escape(text), lower)]
+            lower_case_text,
+            [match.start() for match in re.finditer(b"(?=%b)" % re.escape(text), lower_case_text)],
         )
     ]
-    assert list(indicator_words.positions_of_indicator_words(lower)) == alone
+    assert list(indicator_words.positions_of_indicator_words(lower_case_text)) == alone

@@ -122,7 +122,7 @@ GREP_COLORS = ("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K")
 
 
 @pytest.mark.parametrize(
-    "codes",
+    "color_codes",
     [
         GREP_COLORS,
         ("\x1b[32m", "\x1b[0m"),
@@ -131,12 +131,12 @@ GREP_COLORS = ("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K")
     ],
     ids=["grep", "sgr", "tput", "link"],
 )
-@pytest.mark.parametrize("name", COLORED_FORMS)
-def test_colors_hide_no_secret(name: str, codes: tuple[str, str]) -> None:
+@pytest.mark.parametrize("form_name", COLORED_FORMS)
+def test_colors_hide_no_secret(form_name: str, color_codes: tuple[str, str]) -> None:
     """A secret is removed even if a terminal's color codes are around or inside it."""
-    secret = FORMS_BY_NAME[name].make_secret(random.Random(7))
+    secret = FORMS_BY_NAME[form_name].make_secret(random.Random(7))
     for cut in (len(secret), 5, len(secret) // 2):
-        text = f"a.txt:{codes[0]}{secret[:cut]}{codes[1]}{secret[cut:]}\nnext"
+        text = f"a.txt:{color_codes[0]}{secret[:cut]}{color_codes[1]}{secret[cut:]}\nnext"
         clean, found = redact(text)
         assert len(found) == 1
         assert not any(part in clean for part in (secret[:cut], secret[cut:]) if len(part) > 5)
@@ -172,10 +172,10 @@ INVISIBLE_CHARACTERS = [
     INVISIBLE_CHARACTERS,
     ids=[f"{ord(character):x}" for character in INVISIBLE_CHARACTERS],
 )
-@pytest.mark.parametrize("name", COLORED_FORMS)
-def test_invisible_characters_hide_no_secret(name: str, invisible_character: str) -> None:
+@pytest.mark.parametrize("form_name", COLORED_FORMS)
+def test_invisible_characters_hide_no_secret(form_name: str, invisible_character: str) -> None:
     """A secret is removed even if invisible characters are inside it."""
-    secret = FORMS_BY_NAME[name].make_secret(random.Random(7))
+    secret = FORMS_BY_NAME[form_name].make_secret(random.Random(7))
     for hiding in (secret[:5] + invisible_character + secret[5:], invisible_character.join(secret)):
         text = f"a.txt: {hiding}\nnext"
         clean, found = redact(text)
@@ -243,7 +243,7 @@ def test_a_longer_token_is_removed_completely(token: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "template",
     [
         'os.environ["API_TOKEN"] = "{}"',
         "process.env['DB_PASSWORD'] = '{}'",
@@ -254,11 +254,11 @@ def test_a_longer_token_is_removed_completely(token: str) -> None:
         "curl --user 'deploy:{}' https://api.internal/v1",
     ],
 )
-def test_secrets_in_settings_are_found(words: str) -> None:
+def test_secrets_in_settings_are_found(template: str) -> None:
     """Secrets in settings of programs, images and tools are removed from texts and records."""
     secret = random_chars(random.Random(7), 32)
-    text = words.format(secret)
-    assert redact(text)[0] == words.format(f"[secret removed: {redact(text)[1][0].kind}]")
+    text = template.format(secret)
+    assert redact(text)[0] == template.format(f"[secret removed: {redact(text)[1][0].kind}]")
     for content in (text, {"command": text}, json.dumps({"a": text})):
         assert (
             secret.encode()
@@ -461,7 +461,7 @@ def test_the_name_of_a_passed_test_is_not_a_password(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "value"),
+    ("template", "password"),
     [
         ("postgres://app:{}@db/x", "tixlzwxu"),
         ("redis://:{}@cache:6379", "hogypjax"),
@@ -475,9 +475,9 @@ def test_the_name_of_a_passed_test_is_not_a_password(text: str) -> None:
         ('DBI->connect("dbi:Pg:dbname=x", "u", "{}")', "qlpzmxnotr"),
     ],
 )
-def test_passwords_of_letters_are_found_by_their_position(words: str, value: str) -> None:
+def test_passwords_of_letters_are_found_by_their_position(template: str, password: str) -> None:
     """A password of letters only is removed if its position identifies it, for example in a URL."""
-    assert value not in redact(words.format(value))[0]
+    assert password not in redact(template.format(password))[0]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.search.index.probe import OLD_FILE_TIME, uuid_of_text
 
 
 def write_talk(
-    home: ConfigHome, number: int, *messages: str | Record, cwd: str = CWD, **fields: Any
+    home: ConfigHome, session_number: int, *messages: str | Record, cwd: str = CWD, **fields: Any
 ) -> Path:
     """Write a session in which a user and the model speak in turn, a minute apart.
 
@@ -28,12 +28,14 @@ def write_talk(
         make = assistant if place % 2 else user
         where: dict[str, Any] = {
             "ts": 60 * place,
-            "session_id": session_id(number),
+            "session_id": session_id(session_number),
             "cwd": cwd,
             **fields,
         }
-        records.append(make(words, uuid=uuid_of_text(f"{number}-{place}"), **where))
-    return Path(write_session(home.project(cwd), session_id(number), records, mtime=OLD_FILE_TIME))
+        records.append(make(words, uuid=uuid_of_text(f"{session_number}-{place}"), **where))
+    return Path(
+        write_session(home.project(cwd), session_id(session_number), records, mtime=OLD_FILE_TIME)
+    )
 
 
 def search_home(
@@ -52,21 +54,21 @@ def search_home(
     )
 
 
-def session_numbers(found: SearchResult) -> list[int]:
+def session_numbers(result: SearchResult) -> list[int]:
     """Return the number of each hit's session, the best hit first."""
-    return [int(hit.session_id[:8], 16) for hit in found.hits]
+    return [int(hit.session_id[:8], 16) for hit in result.hits]
 
 
-def session_and_line_numbers_of_hits(found: SearchResult) -> list[tuple[int, int]]:
+def session_and_line_numbers_of_hits(result: SearchResult) -> list[tuple[int, int]]:
     """Return the hits as pairs of session number and line number, sorted."""
     return sorted(
-        (int(hit.session_id[:8], 16), int(hit.reference.rpartition(":")[2])) for hit in found.hits
+        (int(hit.session_id[:8], 16), int(hit.reference.rpartition(":")[2])) for hit in result.hits
     )
 
 
-def marked_words(found: SearchResult) -> set[str]:
+def marked_words(result: SearchResult) -> set[str]:
     """Return the words that are marked in the hits' snippets."""
-    return {hit.snippet[start:end] for hit in found.hits for start, end in hit.marks}
+    return {hit.snippet[start:end] for hit in result.hits for start, end in hit.marks}
 
 
 def session_ids(numbers: Iterable[int]) -> frozenset[str]:

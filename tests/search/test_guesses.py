@@ -65,7 +65,7 @@ def test_words_in_another_form_are_found(home_with_sentences: ConfigHome, query:
 
 
 @pytest.mark.parametrize(
-    ("query", "marks"),
+    ("query", "expected_marks"),
     [
         ("recieve", {"receive"}),
         ("Verbindung", {"Datenbankverbindung"}),
@@ -74,10 +74,10 @@ def test_words_in_another_form_are_found(home_with_sentences: ConfigHome, query:
     ],
 )
 def test_the_snippet_marks_the_word_that_was_found(
-    home_with_sentences: ConfigHome, query: str, marks: set[str]
+    home_with_sentences: ConfigHome, query: str, expected_marks: set[str]
 ) -> None:
     """The snippet marks the word that was found for the query's word, for example "receive" for "recieve"."""
-    assert marked_words(search_home(home_with_sentences, query)) == marks
+    assert marked_words(search_home(home_with_sentences, query)) == expected_marks
 
 
 @pytest.mark.parametrize("query", ['"recieve"', '"Verbindung"', '"HTTPResponse"', '"certifi"'])

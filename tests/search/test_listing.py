@@ -61,7 +61,7 @@ CHILD_METADATA: Record = {
 
 def write_aged_session(
     home: ConfigHome,
-    number: int,
+    session_number: int,
     records: Sequence[Record | bytes] | None = None,
     *,
     cwd: str = CWD,
@@ -71,7 +71,7 @@ def write_aged_session(
 
     The file's time is ``age_days`` days and one hour ago.
     """
-    name = session_id(number)
+    name = session_id(session_number)
     content = conversation(2, session_id=name) if records is None else records
     located = [
         {**record, "cwd": cwd} if isinstance(record, dict) and "cwd" in record else record
@@ -451,7 +451,7 @@ def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "first_row", "expected_numbers", "has_more"),
+    ("max_rows", "first_row", "expected_numbers", "has_more"),
     [
         (0, 0, [1, 2, 3, 4], False),
         (2, 0, [1, 2], True),
@@ -462,7 +462,7 @@ def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
 )
 def test_a_page_starts_after_the_given_number_of_rows(
     config_home: ConfigHome,
-    limit: int,
+    max_rows: int,
     first_row: int,
     expected_numbers: list[int],
     *,
@@ -474,7 +474,7 @@ def test_a_page_starts_after_the_given_number_of_rows(
     write_aged_session(config_home, 9, [custom_title("nothing said")], age_days=2.5)
     look = SessionLister(CWD, config_home.where)
     part = listing_page(
-        look, project_of_folder(CWD, config_home.where), max_rows=limit, first_row=first_row
+        look, project_of_folder(CWD, config_home.where), max_rows=max_rows, first_row=first_row
     )
     assert [int(row.session_id[:8], 16) for row in part.rows] == expected_numbers
     assert (part.has_more, part.file_count) == (has_more, 5)

@@ -52,15 +52,17 @@ QUERY_CASES: list[tuple[list[str], list[str], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("words", "wanted", "excluded"), QUERY_CASES)
-def test_a_query_becomes_terms(words: list[str], wanted: list[str], excluded: list[str]) -> None:
+@pytest.mark.parametrize(("query_words", "wanted_terms", "excluded_terms"), QUERY_CASES)
+def test_a_query_becomes_terms(
+    query_words: list[str], wanted_terms: list[str], excluded_terms: list[str]
+) -> None:
     """A query is split into wanted and excluded words and phrases, without repetitions.
 
     Words such as "why did we" and "last week" are dropped, unless the query has no other words.
     """
-    query = parse_query(words)
-    assert [term.display_name for term in query.terms] == wanted
-    assert [term.display_name for term in query.excluded_terms] == excluded
+    query = parse_query(query_words)
+    assert [term.display_name for term in query.terms] == wanted_terms
+    assert [term.display_name for term in query.excluded_terms] == excluded_terms
 
 
 @pytest.mark.parametrize("words", ["!?", "-redis", '""', "\x00", "x" * 300, '-"a b"'])

@@ -267,28 +267,31 @@ FILTER_CASES: list[tuple[dict[str, Any], set[int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("scope", "lines"), FILTER_CASES)
+@pytest.mark.parametrize(("scope", "matching_line_numbers"), FILTER_CASES)
 def test_each_filter_limits_the_hits(
-    home_with_filters: ConfigHome, scope: dict[str, Any], lines: set[int]
+    home_with_filters: ConfigHome, scope: dict[str, Any], matching_line_numbers: set[int]
 ) -> None:
     """With a filter, only matching records are hits, and each turn has one hit."""
     found = [
         int(hit.reference.rpartition(":")[2])
         for hit in search_home(home_with_filters, "linter", **scope).hits
     ]
-    assert set(found) <= lines
-    assert sorted(line // 3 for line in found) == sorted({line // 3 for line in lines})
+    assert set(found) <= matching_line_numbers
+    assert sorted(line // 3 for line in found) == sorted(
+        {line // 3 for line in matching_line_numbers}
+    )
 
 
 @pytest.mark.parametrize(
-    ("scope", "lines"), [(scope, lines) for scope, lines in FILTER_CASES if scope]
+    ("scope", "matching_line_numbers"),
+    [(scope, matching_line_numbers) for scope, matching_line_numbers in FILTER_CASES if scope],
 )
 def test_filters_without_words_list_the_newest_turns(
-    home_with_filters: ConfigHome, scope: dict[str, Any], lines: set[int]
+    home_with_filters: ConfigHome, scope: dict[str, Any], matching_line_numbers: set[int]
 ) -> None:
     """A search with a filter and no words lists the matching turns, newest first."""
     found = search_home(home_with_filters, max_hits=1, **scope)
-    assert found.matching_turn_count == len({line // 3 for line in lines})
+    assert found.matching_turn_count == len({line // 3 for line in matching_line_numbers})
     every = search_home(home_with_filters, **scope).hits
     assert [hit.turn_number for hit in every] == sorted(
         (hit.turn_number for hit in every), reverse=True

@@ -122,7 +122,7 @@ def test_whole_identifiers_precede_their_parts(home_with_sentences: ConfigHome, 
 
 
 @pytest.mark.parametrize(
-    ("query", "marks"),
+    ("query", "expected_marks"),
     [
         ('"connection pool"', {"connection pool"}),
         ("dropped", {"drop", "dropped", "dropping"}),
@@ -134,14 +134,14 @@ def test_whole_identifiers_precede_their_parts(home_with_sentences: ConfigHome, 
     ],
 )
 def test_marks_cover_phrases_and_accented_words(
-    home_with_sentences: ConfigHome, query: str, marks: set[str]
+    home_with_sentences: ConfigHome, query: str, expected_marks: set[str]
 ) -> None:
     """The marks of a hit cover whole phrases, and cover words with accents even if the query has none."""
-    assert marked_words(search_home(home_with_sentences, query)) == marks
+    assert marked_words(search_home(home_with_sentences, query)) == expected_marks
 
 
 @pytest.mark.parametrize(
-    ("query", "how"),
+    ("query", "expected_interpretation"),
     [
         ("drop", ""),
         ("deadbee", "'deadbee' as a beginning of deadbeefcafe1234f00d"),
@@ -156,10 +156,10 @@ def test_marks_cover_phrases_and_accented_words(
     ],
 )
 def test_the_result_explains_how_the_query_was_interpreted(
-    home_with_sentences: ConfigHome, query: str, how: str
+    home_with_sentences: ConfigHome, query: str, expected_interpretation: str
 ) -> None:
     """The result explains how the query was interpreted, for example that a word was misspelled."""
-    assert search_home(home_with_sentences, query).interpretation == how
+    assert search_home(home_with_sentences, query).interpretation == expected_interpretation
 
 
 def test_every_word_of_a_small_home_is_found(config_home: ConfigHome) -> None:

@@ -251,9 +251,9 @@ def test_no_manifest_is_read_if_a_session_matches(config_home: ConfigHome) -> No
     }
 
 
-def manifest_path(home: ConfigHome, number: int) -> str:
+def manifest_path(home: ConfigHome, session_number: int) -> str:
     """Return the path of the manifest of a session."""
-    return os.path.join(archive_folder(session_id(number), home.where), MANIFEST_NAME)
+    return os.path.join(archive_folder(session_id(session_number), home.where), MANIFEST_NAME)
 
 
 def test_a_copy_that_cannot_be_opened_is_reported(config_home: ConfigHome) -> None:

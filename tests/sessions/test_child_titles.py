@@ -27,10 +27,14 @@ from tests.builders import ConfigHome, conversation, custom_title, session_id, w
 CHILD_METADATA: dict[str, object] = {"continue_metadata": {"parent_session_id": session_id(1)}}
 
 
-def write_child_with_title(folder: Path, number: int, title: str, *, filler: int = 0) -> None:
-    """Write a child with this title, followed by ``filler`` turns."""
+def write_child_with_title(
+    folder: Path, session_number: int, title: str, *, filler_turn_count: int = 0
+) -> None:
+    """Write a child with this title, followed by ``filler_turn_count`` turns."""
     write_session(
-        folder, session_id(number), [CHILD_METADATA, custom_title(title), *conversation(filler)]
+        folder,
+        session_id(session_number),
+        [CHILD_METADATA, custom_title(title), *conversation(filler_turn_count)],
     )
 
 
@@ -93,7 +97,7 @@ def test_used_titles_of_any_characters_are_recognized(config_home: ConfigHome, t
 
 
 @pytest.mark.parametrize(
-    ("title", "root"),
+    ("title", "expected_root_title"),
     [
         ("Fix it · handoff", "Fix it"),
         ("Fix it · rollover · handoff 12", "Fix it"),
@@ -109,12 +113,12 @@ def test_used_titles_of_any_characters_are_recognized(config_home: ConfigHome, t
         ("step 3 · Fix it", "step 3 · Fix it"),
     ],
 )
-def test_the_root_title_has_no_kind_and_no_number(title: str, root: str) -> None:
+def test_the_root_title_has_no_kind_and_no_number(title: str, expected_root_title: str) -> None:
     """``root_title_of`` removes the kind and the number from the end of a title.
 
     The function also removes a kind and a number at the beginning, where old titles had them.
     """
-    assert root_title_of(title) == root
+    assert root_title_of(title) == expected_root_title
 
 
 @given(st.text())

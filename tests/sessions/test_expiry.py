@@ -62,16 +62,16 @@ def test_a_transcript_expires_after_its_last_write(
         )
 
 
-@pytest.mark.parametrize("name", ["out.txt", "folder/out.txt"])
-def test_an_old_output_of_a_recent_session_expires(config_home: ConfigHome, name: str) -> None:
+@pytest.mark.parametrize("file_name", ["out.txt", "folder/out.txt"])
+def test_an_old_output_of_a_recent_session_expires(config_home: ConfigHome, file_name: str) -> None:
     """A tool output expires 30 days after its own last write, even if its transcript does not expire.
 
     The same holds for files in subfolders.
     """
     session = session_of_age(config_home, 1, 0.5)
-    path = Path(session.path.removesuffix(".jsonl")) / "tool-results" / name
+    path = Path(session.path.removesuffix(".jsonl")) / "tool-results" / file_name
     path.parent.mkdir(parents=True)
-    write_tool_output(session, 25, name)
+    write_tool_output(session, 25, file_name)
     write_tool_output(session, 1, "young.txt")
     found = expiring_parts(config_home, session)
     assert found

@@ -61,31 +61,38 @@ def opened_paths() -> Iterator[list[str]]:
 
 def write_continued_session(
     home: ConfigHome,
-    number: int,
-    parent: int | None = None,
+    session_number: int,
+    parent_number: int | None = None,
     *,
     kind: str = "handoff",
     file: str | None = None,
     **options: Any,
 ) -> str:
-    """Write session ``number``, continued from session ``parent``, and return its path.
+    """Write session ``session_number``, continued from session ``parent_number``, and return its path.
 
     ``file`` replaces the parent's path in the session's first line.
     """
     folder = options.pop("folder", home.project())
-    title = custom_title(options.pop("title", f"title {number}"), session_id(number))
-    records: list[Any] = [*conversation(1, session_id=session_id(number), start=number * 10), title]
-    if parent is not None:
-        named = file if file is not None else str(folder / f"{session_id(parent)}.jsonl")
+    title = custom_title(
+        options.pop("title", f"title {session_number}"), session_id(session_number)
+    )
+    records: list[Any] = [
+        *conversation(1, session_id=session_id(session_number), start=session_number * 10),
+        title,
+    ]
+    if parent_number is not None:
+        named = file if file is not None else str(folder / f"{session_id(parent_number)}.jsonl")
         line = make_first_line(
-            parent_id=session_id(parent),
+            parent_id=session_id(parent_number),
             parent_file=named,
             kind=kind,
             continued_at="2026",
             has_summary=False,
         )
         records.insert(0, line)
-    return write_session(folder, session_id(number), records, mtime=1_000_000 + number)
+    return write_session(
+        folder, session_id(session_number), records, mtime=1_000_000 + session_number
+    )
 
 
 def find_lineage(home: ConfigHome, path: str) -> list[Ancestor]:
@@ -177,12 +184,15 @@ def test_a_parent_is_found_by_its_id(config_home: ConfigHome) -> None:
     assert find_lineage(config_home, path)[0].status == "missing"
 
 
-@pytest.mark.parametrize("length", [1, 2, 3])
-def test_each_session_of_a_cycle_is_listed_once(config_home: ConfigHome, length: int) -> None:
+@pytest.mark.parametrize("cycle_length", [1, 2, 3])
+def test_each_session_of_a_cycle_is_listed_once(config_home: ConfigHome, cycle_length: int) -> None:
     """In a cycle of parents, every session is listed once."""
-    paths = [write_continued_session(config_home, n, n % length + 1) for n in range(1, length + 1)]
+    paths = [
+        write_continued_session(config_home, n, n % cycle_length + 1)
+        for n in range(1, cycle_length + 1)
+    ]
     rows = find_lineage(config_home, paths[0])
-    assert sorted(session_numbers(rows)) == list(range(1, length + 1))
+    assert sorted(session_numbers(rows)) == list(range(1, cycle_length + 1))
     assert rows[-1].session_file == paths[0]
     assert rows[0].parent_session_id is None
 

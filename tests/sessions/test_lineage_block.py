@@ -28,13 +28,13 @@ ROW_PATTERN = re.compile(
 )
 
 
-def present_ancestor(number: int, **changed_fields: object) -> Ancestor:
+def present_ancestor(session_number: int, **changed_fields: object) -> Ancestor:
     """Return an ancestor that exists. The ancestor with number 1 is the original session."""
     fields = {
-        "session_id": session_id(number),
-        "session_file": f"/home/u/.claude/projects/-p/{session_id(number)}.jsonl",
-        "title": f"title {number}",
-        "derivation_type": "original" if number == 1 else "continued",
+        "session_id": session_id(session_number),
+        "session_file": f"/home/u/.claude/projects/-p/{session_id(session_number)}.jsonl",
+        "title": f"title {session_number}",
+        "derivation_type": "original" if session_number == 1 else "continued",
         "kind": "handoff",
         "exported_file": None,
         "parent_session_id": None,
@@ -86,25 +86,25 @@ def test_the_lineage_block_has_the_documented_lines() -> None:
     ]
 
 
-@pytest.mark.parametrize("count", [1, 11, 12])
-def test_up_to_twelve_ancestors_are_all_named(count: int) -> None:
+@pytest.mark.parametrize("ancestor_count", [1, 11, 12])
+def test_up_to_twelve_ancestors_are_all_named(ancestor_count: int) -> None:
     """If a lineage has at most twelve ancestors, the block names all of them."""
-    text = block_of_child([present_ancestor(n) for n in range(1, count + 1)])
-    assert ids_in_block(text) == [session_id(n) for n in [*range(1, count + 1), 255]]
+    text = block_of_child([present_ancestor(n) for n in range(1, ancestor_count + 1)])
+    assert ids_in_block(text) == [session_id(n) for n in [*range(1, ancestor_count + 1), 255]]
     assert " more" not in text
 
 
-@pytest.mark.parametrize("count", [13, 14, 40, 1_000])
-def test_a_long_lineage_shows_its_first_and_last_ancestors(count: int) -> None:
+@pytest.mark.parametrize("ancestor_count", [13, 14, 40, 1_000])
+def test_a_long_lineage_shows_its_first_and_last_ancestors(ancestor_count: int) -> None:
     """If a lineage has more than twelve ancestors, the block contains the first two and the last ten.
 
     Between them, it states the number of omitted ancestors.
     """
-    text = block_of_child([present_ancestor(n) for n in range(1, count + 1)])
-    kept = [1, 2, *range(count - 9, count + 1)]
+    text = block_of_child([present_ancestor(n) for n in range(1, ancestor_count + 1)])
+    kept = [1, 2, *range(ancestor_count - 9, ancestor_count + 1)]
     assert ids_in_block(text) == [session_id(n) for n in [*kept, 255]]
-    assert f"\n... and {count - 12} more\n{count - 9}. " in text
-    assert f"\n{count + 1}. title 1 · handoff" in text
+    assert f"\n... and {ancestor_count - 12} more\n{ancestor_count - 9}. " in text
+    assert f"\n{ancestor_count + 1}. title 1 · handoff" in text
 
 
 def test_a_missing_ancestor_is_marked() -> None:
@@ -171,10 +171,10 @@ def test_no_title_breaks_the_lineage_block(titles: list[str], path: str, own_tit
 
 
 @given(HOSTILE_TITLE_STRATEGY, HOSTILE_TITLE_STRATEGY)
-def test_no_id_or_time_breaks_the_lineage_block(text: str, moment: str) -> None:
+def test_no_id_or_time_breaks_the_lineage_block(hostile_id: str, hostile_time: str) -> None:
     """Whatever the ids and times are, a lineage block has one opening and one closing marker."""
     shown = block_of_child(
-        [present_ancestor(1, session_id=text, created_at=moment, ended_at=moment)]
+        [present_ancestor(1, session_id=hostile_id, created_at=hostile_time, ended_at=hostile_time)]
     )
     assert (shown.upper().count(LINEAGE_START_MARKER), shown.upper().count(LINEAGE_END_MARKER)) == (
         1,

@@ -75,13 +75,13 @@ def test_invalid_fields_of_a_link_are_read_as_empty(config_home: ConfigHome) -> 
     assert read_links(Where())[1] == Link(session_id(5), session_id(4), "", "", None)
 
 
-@pytest.mark.parametrize("kind", ["pipe", "device", "too large"])
-def test_an_unusable_links_file_is_ignored(config_home: ConfigHome, kind: str) -> None:
+@pytest.mark.parametrize("file_kind", ["pipe", "device", "too large"])
+def test_an_unusable_links_file_is_ignored(config_home: ConfigHome, file_kind: str) -> None:
     """A links file is ignored if it is a pipe, a device or too large. Opening it does not block."""
     os.makedirs(os.path.dirname(links_file(Where())))
-    if kind == "pipe":
+    if file_kind == "pipe":
         os.mkfifo(links_file(Where()))
-    elif kind == "device":
+    elif file_kind == "device":
         os.symlink("/dev/zero", links_file(Where()))
     else:
         record_link(CLEAR_LINK, Where())

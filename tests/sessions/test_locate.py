@@ -48,15 +48,19 @@ def resolved_id(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
 
 
 def write_talk(
-    home: ConfigHome, name: str, *more_records: Record, cwd: str = CWD, age_seconds: float = 0
+    home: ConfigHome,
+    session_uuid: str,
+    *more_records: Record,
+    cwd: str = CWD,
+    age_seconds: float = 0,
 ) -> str:
     """Write a session of two turns that was started in ``cwd``, and return its path.
 
     The session was last written ``age_seconds`` seconds ago.
     """
-    records = [{**record, "cwd": cwd} for record in conversation(2, session_id=name)]
+    records = [{**record, "cwd": cwd} for record in conversation(2, session_id=session_uuid)]
     return write_session(
-        home.project(cwd), name, [*records, *more_records], mtime=time.time() - age_seconds
+        home.project(cwd), session_uuid, [*records, *more_records], mtime=time.time() - age_seconds
     )
 
 
@@ -169,7 +173,7 @@ def test_a_path_finds_a_session(
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"),
+    ("content", "expected_id"),
     [
         ([user("x", uuid="u", session_id="../../etc/passwd")], "odd"),
         ([{"type": "user", "sessionId": None}], "odd"),
@@ -177,10 +181,10 @@ def test_a_path_finds_a_session(
     ],
 )
 def test_a_valid_id_in_a_file_is_used(
-    config_home: ConfigHome, tmp_path: Path, content: list[Record], expected: str
+    config_home: ConfigHome, tmp_path: Path, content: list[Record], expected_id: str
 ) -> None:
     """If the session id in a file is valid, it is used. Otherwise the file's name is used."""
-    assert resolved_id(config_home, write_session(tmp_path, "odd", content)) == expected
+    assert resolved_id(config_home, write_session(tmp_path, "odd", content)) == expected_id
 
 
 def test_files_of_other_programs_are_refused(config_home: ConfigHome, tmp_path: Path) -> None:

@@ -53,23 +53,29 @@ def write_candidate(folder: Path, records: list[Any]) -> SessionFile:
         str.strip
     ),
     serialize=st.sampled_from(SERIALIZERS),
-    place=st.sampled_from(["head", "tail", "only"]),
-    kind=st.sampled_from(["custom-title", "ai-title", "summary", "prompt"]),
+    title_place=st.sampled_from(["head", "tail", "only"]),
+    record_type=st.sampled_from(["custom-title", "ai-title", "summary", "prompt"]),
 )
 def test_every_title_is_found(
     tmp_path_factory: pytest.TempPathFactory,
     title: str,
     serialize: Callable[[Record], bytes],
-    place: str,
-    kind: str,
+    title_place: str,
+    record_type: str,
 ) -> None:
     """Every title is found, wherever it is in the file and in any letter case."""
     fields = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
-    named = user(title, uuid="u") if kind == "prompt" else {"type": kind, fields[kind]: title}
-    around: list[Any] = [PADDING_RECORD] if place != "only" else []
-    records = [*around, *([] if kind == "prompt" else [user("else", uuid="u")])]
+    named = (
+        user(title, uuid="u")
+        if record_type == "prompt"
+        else {"type": record_type, fields[record_type]: title}
+    )
+    around: list[Any] = [PADDING_RECORD] if title_place != "only" else []
+    records = [*around, *([] if record_type == "prompt" else [user("else", uuid="u")])]
     own = serialize(named)
-    content = [own, *records] if place == "head" or kind == "prompt" else [*records, own]
+    content = (
+        [own, *records] if title_place == "head" or record_type == "prompt" else [*records, own]
+    )
     session = write_candidate(tmp_path_factory.mktemp("sift"), content)
     for answer in session_titles(HeadTail(session.path)) - {"(no prompt yet)"}:
         for typed in (answer, answer.swapcase() if answer.isascii() else answer):

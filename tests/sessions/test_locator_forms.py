@@ -32,7 +32,7 @@ PULL_REQUEST_URL = "https://github.com/entireio/git-sync/pull/72"
 
 def write_numbered_talk(
     home: ConfigHome,
-    number: int,
+    session_number: int,
     *more_records: Record,
     cwd: str = CWD,
     turn_count: int = 2,
@@ -41,24 +41,24 @@ def write_numbered_talk(
     """Write a session and return its path. The higher the number is, the older the session is."""
     records = [
         {**record, "cwd": cwd, **record_fields}
-        for record in conversation(turn_count, session_id=session_id(number))
+        for record in conversation(turn_count, session_id=session_id(session_number))
     ]
-    moment = time.time() - 60 * number
+    moment = time.time() - 60 * session_number
     return write_session(
-        home.project(cwd), session_id(number), [*records, *more_records], mtime=moment
+        home.project(cwd), session_id(session_number), [*records, *more_records], mtime=moment
     )
 
 
-def make_tag_record(name: str) -> Record:
+def make_tag_record(tag: str) -> Record:
     """Return the record of a tag."""
-    return {"type": "tag", "tag": name}
+    return {"type": "tag", "tag": tag}
 
 
-def make_pull_request_record(number: object, url: object = PULL_REQUEST_URL) -> Record:
+def make_pull_request_record(pull_request_number: object, url: object = PULL_REQUEST_URL) -> Record:
     """Return the record of a pull request, as the client writes it."""
     return {
         "type": "pr-link",
-        "prNumber": number,
+        "prNumber": pull_request_number,
         "prUrl": url,
         "prRepository": "entireio/git-sync",
     }
@@ -76,17 +76,17 @@ class SessionToWrite(NamedTuple):
     records.
     """
 
-    number: int
+    session_number: int
     more_records: tuple[Record, ...]
     cwd: str
     fields: dict[str, Any]
 
 
 def session_to_write(
-    number: int, *more_records: Record, cwd: str = CWD, **fields: Any
+    session_number: int, *more_records: Record, cwd: str = CWD, **fields: Any
 ) -> SessionToWrite:
     """Return the description of a session that a test writes."""
-    return SessionToWrite(number, more_records, cwd, fields)
+    return SessionToWrite(session_number, more_records, cwd, fields)
 
 
 OTHER_FOLDER = "/elsewhere"
@@ -286,16 +286,16 @@ LOCATOR_CASES: dict[
 }
 
 
-@pytest.mark.parametrize("case", LOCATOR_CASES)
-def test_each_form_of_a_locator_finds_its_session(config_home: ConfigHome, case: str) -> None:
+@pytest.mark.parametrize("case_name", LOCATOR_CASES)
+def test_each_form_of_a_locator_finds_its_session(config_home: ConfigHome, case_name: str) -> None:
     """In each case, every locator finds the expected session or raises the expected error.
 
     The higher a session's number is, the older the session is.
     """
-    sessions, expected = LOCATOR_CASES[case]
+    sessions, expected = LOCATOR_CASES[case_name]
     for each in sessions:
         write_numbered_talk(
-            config_home, each.number, *each.more_records, cwd=each.cwd, **each.fields
+            config_home, each.session_number, *each.more_records, cwd=each.cwd, **each.fields
         )
     for typed, meant in expected.items():
         words, cwd = (typed, CWD) if isinstance(typed, str) else typed
@@ -333,7 +333,7 @@ def test_an_ambiguous_locator_lists_its_matches(config_home: ConfigHome) -> None
         session_to_write(4, make_tag_record("wip")),
         *same,
     ]:
-        write_numbered_talk(config_home, each.number, *each.more_records, cwd=each.cwd)
+        write_numbered_talk(config_home, each.session_number, *each.more_records, cwd=each.cwd)
     for words, found in {"pars": [1, 2], "wip": [4, 5], "same": [6, 7]}.items():
         with pytest.raises(AmbiguousLocator, match=f"'{words}' fits 2 sessions") as caught:
             find_number(config_home, words)
@@ -373,8 +373,8 @@ def test_resolvers_can_be_added_and_reordered(config_home: ConfigHome) -> None:
     """``resolve_locator`` uses the given resolvers, including custom ones, instead of its default ones."""
     path = write_numbered_talk(config_home, 1, custom_title("mine"))
 
-    def find_by_nickname(words: str, around: LocatorScope) -> SessionFile | None:
-        return session_file(path) if words == "boss" and around.cwd == CWD else None
+    def find_by_nickname(locator: str, scope: LocatorScope) -> SessionFile | None:
+        return session_file(path) if locator == "boss" and scope.cwd == CWD else None
 
     assert (
         resolve_locator(

@@ -140,12 +140,12 @@ The reason is "" if the session is not open. All other fields of the entry are t
 """
 
 
-@pytest.mark.parametrize("case", CLIENT_ENTRY_CASES)
+@pytest.mark.parametrize("case_name", CLIENT_ENTRY_CASES)
 def test_a_running_clients_entry_marks_a_session_as_open(
-    config_home: ConfigHome, old_session: SessionFile, ended_process_id: int, case: str
+    config_home: ConfigHome, old_session: SessionFile, ended_process_id: int, case_name: str
 ) -> None:
     """A session is open if a running client's entry names it. Files that are not entries are skipped."""
-    fields, reason = CLIENT_ENTRY_CASES[case]
+    fields, reason = CLIENT_ENTRY_CASES[case_name]
     entry = {key: value for key, value in fields.items() if key != "ended"}
     write_client_entry(config_home, ended_process_id if "ended" in fields else os.getpid(), **entry)
     for name in (f"{os.getpid()}.abc.key", "x.json", "\u00b2.json", "1"):
@@ -181,14 +181,14 @@ def unlisted_client_process_id(tmp_path: Path) -> Iterator[int]:
     process.wait()
 
 
-@pytest.mark.parametrize("kind", ["pipe", "device"])
+@pytest.mark.parametrize("file_kind", ["pipe", "device"])
 def test_an_entry_that_is_not_a_file_is_ignored(
-    config_home: ConfigHome, old_session: SessionFile, kind: str
+    config_home: ConfigHome, old_session: SessionFile, file_kind: str
 ) -> None:
     """A client's entry that is a pipe or a device is ignored, and opening it does not block."""
     folder = config_home.config / "sessions"
     folder.mkdir()
-    if kind == "pipe":
+    if file_kind == "pipe":
         os.mkfifo(folder / f"{os.getpid()}.json")
     else:
         (folder / f"{os.getpid()}.json").symlink_to("/dev/zero")

@@ -45,10 +45,10 @@ def test_create_writes_a_complete_private_file(tmp_path: Path) -> None:
     assert (tmp_path / SESSION_FILE_NAME).stat().st_nlink == 1
 
 
-@pytest.mark.parametrize("mask", [0, 0o777, 0o022])
-def test_the_umask_never_makes_a_file_public(tmp_path: Path, mask: int) -> None:
+@pytest.mark.parametrize("umask", [0, 0o777, 0o022])
+def test_the_umask_never_makes_a_file_public(tmp_path: Path, umask: int) -> None:
     """Under any umask, a new file has mode 0600, and a file made by an append is closed to others."""
-    before = os.umask(mask)
+    before = os.umask(umask)
     try:
         create_session(str(tmp_path / SESSION_FILE_NAME), CHUNKS, accept_any_file)
         append_line(str(tmp_path / "log"), b"x")
@@ -218,10 +218,10 @@ def test_create_never_overwrites_a_file_even_without_hard_links(
     assert [path.name for path in tmp_path.iterdir()] == [SESSION_FILE_NAME]
 
 
-def _create_and_exit(path: str, mark: bytes, ready: object) -> None:
-    ready.wait()  # type: ignore[attr-defined]
+def _create_and_exit(path: str, chunk: bytes, start_event: object) -> None:
+    start_event.wait()  # type: ignore[attr-defined]
     try:
-        create_session(path, [mark * 50_000], accept_any_file)
+        create_session(path, [chunk * 50_000], accept_any_file)
     except WriteFailed:
         os._exit(1)
 
@@ -271,8 +271,8 @@ def test_replace_writes_all_new_bytes(tmp_path: Path) -> None:
     path.write_bytes(FILE_CONTENT)
     os.chmod(path, 0o644)
 
-    def check_and_append_line(temporary: str) -> None:
-        assert Path(temporary).read_bytes() == b"new\n"
+    def check_and_append_line(temporary_path: str) -> None:
+        assert Path(temporary_path).read_bytes() == b"new\n"
         assert path.read_bytes() == FILE_CONTENT
         append_line(str(path), b"late")
 

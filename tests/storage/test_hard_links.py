@@ -115,9 +115,9 @@ def test_a_full_disk_leaves_no_partial_copy(
     source, target = source_and_target(tmp_path)
     source.write_bytes(b"mine")
 
-    def copy_to_full_disk(old: str, new: str) -> None:
-        Path(new).write_bytes(b"mi")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), new)
+    def copy_to_full_disk(source: str, target: str) -> None:
+        Path(target).write_bytes(b"mi")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
 
     monkeypatch.setattr(moving, "_copy_file", copy_to_full_disk)
     with pytest.raises(OSError, match="No space"):
@@ -132,9 +132,9 @@ def test_a_copy_that_differs_is_removed(tmp_path: Path, monkeypatch: pytest.Monk
     source.write_bytes(b"mine")
     real = moving._copy_file
 
-    def copy_with_damage(old: str, new: str) -> None:
-        real(old, new)
-        Path(new).write_bytes(b"mink")
+    def copy_with_damage(source: str, target: str) -> None:
+        real(source, target)
+        Path(target).write_bytes(b"mink")
 
     monkeypatch.setattr(moving, "_copy_file", copy_with_damage)
     with pytest.raises(OSError, match="Changed while"):

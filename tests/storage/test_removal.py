@@ -136,8 +136,8 @@ def test_removal_of_a_growing_folder_ends(
     (folder / "a").touch()
     made, remove_one = list(range(added_file_count)), removal._remove_entry
 
-    def remove_and_add_file(name: str, within: int) -> None:
-        remove_one(name, within)
+    def remove_and_add_file(name: str, folder_descriptor: int) -> None:
+        remove_one(name, folder_descriptor)
         if made:
             (folder / f"late{made.pop()}").touch()
 
@@ -190,12 +190,12 @@ def bytes_of_files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def names_in_state_folder(state: Path) -> list[str]:
+def names_in_state_folder(state_folder: Path) -> list[str]:
     """Return the paths in the state folder that are at most three levels deep."""
     return [
-        str(path.relative_to(state))
-        for path in sorted(state.rglob("*"))
-        if len(path.relative_to(state).parts) <= 3 and path.name != ".lock"
+        str(path.relative_to(state_folder))
+        for path in sorted(state_folder.rglob("*"))
+        if len(path.relative_to(state_folder).parts) <= 3 and path.name != ".lock"
     ]
 
 
@@ -209,8 +209,8 @@ def test_removal_follows_no_link_in_the_state_folder(
     project = config_home.root / "project"
     project.mkdir()
 
-    def run_verb(*words: str) -> None:
-        fork_server.run(words, environ, b"", str(project), 60)
+    def run_verb(*arguments: str) -> None:
+        fork_server.run(arguments, environ, b"", str(project), 60)
 
     state = filled_state_folder(config_home)
     run_verb("search", "prompt", "--all")

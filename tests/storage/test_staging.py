@@ -86,7 +86,7 @@ def test_endless_empty_gzip_members_are_refused(config_home: ConfigHome) -> None
 
 
 @pytest.mark.parametrize(
-    ("damaged", "expected_message"),
+    ("damaged_content", "expected_message"),
     [
         (gzip.compress(RANDOM_BYTES)[:-9], "too early"),
         (gzip.compress(RANDOM_BYTES)[:3], "too early"),
@@ -98,11 +98,11 @@ def test_endless_empty_gzip_members_are_refused(config_home: ConfigHome) -> None
     ],
 )
 def test_damaged_gzip_is_refused(
-    config_home: ConfigHome, damaged: bytes, expected_message: str
+    config_home: ConfigHome, damaged_content: bytes, expected_message: str
 ) -> None:
     """Damaged gzip input is refused with the cause, and no file is left."""
     with pytest.raises(ImportFailed, match=expected_message):
-        read_staged_content(config_home, [damaged])
+        read_staged_content(config_home, [damaged_content])
     assert files_in_state_folder(config_home) == []
 
 

@@ -36,14 +36,17 @@ class SessionWithSidecars:
             (folder / "file").chmod(0o751)
             os.utime(folder / "file", (1_700_000_000, 1_700_000_000))
 
-    def copy_sidecars(self, *, fails: bool = False) -> list[str]:
-        """Copy the sidecars and return the failures. With ``fails``, raise ``KeyboardInterrupt`` after the copy."""
+    def copy_sidecars(self, *, is_interrupted: bool = False) -> list[str]:
+        """Copy the sidecars and return the failures.
+
+        If ``is_interrupted`` is true, ``KeyboardInterrupt`` is raised after the copy.
+        """
         setting = ChildAttributes(CHILD_ID, "", "", "", "")
         child = Draft(
             "fork", setting, str(self.child), "child", parent=session_file(str(self.path))
         )
         with copy_sidecars(child, {"file"}, self.home.where) as missed:
-            if fails:
+            if is_interrupted:
                 raise KeyboardInterrupt
         return missed
 
@@ -118,7 +121,7 @@ def test_a_failed_child_leaves_no_sidecars(session_with_sidecars: SessionWithSid
     session_with_sidecars.write_sidecars()
     before = sorted(session_with_sidecars.home.root.rglob("*"))
     with pytest.raises(KeyboardInterrupt):
-        session_with_sidecars.copy_sidecars(fails=True)
+        session_with_sidecars.copy_sidecars(is_interrupted=True)
     assert sorted(session_with_sidecars.home.root.rglob("*")) == before
     assert (session_with_sidecars.outputs / "file").read_bytes() == b"kept"
 
@@ -173,5 +176,5 @@ def test_an_existing_folder_of_the_child_is_kept(
     session_with_sidecars.linked[1].mkdir(parents=True)
     (session_with_sidecars.linked[1] / "theirs").write_bytes(b"theirs")
     with pytest.raises(KeyboardInterrupt):
-        session_with_sidecars.copy_sidecars(fails=True)
+        session_with_sidecars.copy_sidecars(is_interrupted=True)
     assert [path.name for path in session_with_sidecars.linked[1].iterdir()] == ["theirs"]

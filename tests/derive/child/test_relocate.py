@@ -70,21 +70,21 @@ LINES_BEFORE_AND_AFTER_A_MOVE = {
 }
 
 
-@pytest.mark.parametrize("name", LINES_BEFORE_AND_AFTER_A_MOVE)
-def test_only_the_folder_in_a_line_changes(name: str) -> None:
+@pytest.mark.parametrize("case_name", LINES_BEFORE_AND_AFTER_A_MOVE)
+def test_only_the_folder_in_a_line_changes(case_name: str) -> None:
     """In each line, only the record's own folder is changed. All other bytes are kept."""
-    before, after = LINES_BEFORE_AND_AFTER_A_MOVE[name]
+    before, after = LINES_BEFORE_AND_AFTER_A_MOVE[case_name]
     assert plan_relocation("/old/proj", "/new").relocate_folder_in_line(before) == after
 
 
 @pytest.mark.parametrize(
-    "body", [b'{"cwd":"/tmp"}', b'{"a":1}', b'{"cwd":7}', b'{"cwd":"/old/proj"}']
+    "line", [b'{"cwd":"/tmp"}', b'{"a":1}', b'{"cwd":7}', b'{"cwd":"/old/proj"}']
 )
-def test_the_first_line_names_the_new_folder(body: bytes) -> None:
+def test_the_first_line_names_the_new_folder(line: bytes) -> None:
     """The first line names the new folder, even if the line had no folder before."""
     assert (
         json.loads(
-            plan_relocation("/old/proj", "/new").relocate_folder_in_line(body, is_first=True)
+            plan_relocation("/old/proj", "/new").relocate_folder_in_line(line, is_first=True)
         )["cwd"]
         == "/new"
     )
@@ -112,8 +112,8 @@ SNAPSHOTS_BEFORE_AND_AFTER_A_MOVE: dict[str, tuple[Record, Record]] = {
 }
 
 
-@pytest.mark.parametrize("name", SNAPSHOTS_BEFORE_AND_AFTER_A_MOVE)
-def test_a_snapshot_names_files_in_the_new_folder(name: str) -> None:
+@pytest.mark.parametrize("case_name", SNAPSHOTS_BEFORE_AND_AFTER_A_MOVE)
+def test_a_snapshot_names_files_in_the_new_folder(case_name: str) -> None:
     """A file snapshot names files in the new folder. A damaged snapshot is unchanged."""
-    before, after = SNAPSHOTS_BEFORE_AND_AFTER_A_MOVE[name]
+    before, after = SNAPSHOTS_BEFORE_AND_AFTER_A_MOVE[case_name]
     assert plan_relocation("/old/proj", "/new").relocate_snapshot(before) == after

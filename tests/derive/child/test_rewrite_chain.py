@@ -136,22 +136,24 @@ def test_token_counts_are_zeroed_if_the_session_shrank(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_each_record_follows_the_previous_one(tmp_path: Path, count: int) -> None:
+@pytest.mark.parametrize("call_count", [1, 2, 3])
+def test_each_record_follows_the_previous_one(tmp_path: Path, call_count: int) -> None:
     """Each record of the child follows the previous one, and parallel calls are next to each other.
 
     Progress records are omitted.
     """
     rows = [user("go", uuid="u"), progress(uuid="p", parent="u", ts=1)]
-    for number in range(count):
+    for number in range(call_count):
         above = "p" if not number else f"a{number - 1}"
         rows.append(
             tool_use(f"t{number}", uuid=f"a{number}", parent=above, ts=2 + number, message_id="m")
         )
-    rows += [tool_result(f"t{n}", uuid=f"r{n}", parent=f"a{n}", ts=9 + n) for n in range(count)]
-    rows.append(assistant("done", uuid="end", parent=f"r{count - 1}", ts=20))
+    rows += [
+        tool_result(f"t{n}", uuid=f"r{n}", parent=f"a{n}", ts=9 + n) for n in range(call_count)
+    ]
+    rows.append(assistant("done", uuid="end", parent=f"r{call_count - 1}", ts=20))
     found = write_and_read_child_records(tmp_path, rows)
-    calls, results = [f"a{n}" for n in range(count)], [f"r{n}" for n in range(count)]
+    calls, results = [f"a{n}" for n in range(call_count)], [f"r{n}" for n in range(call_count)]
     assert list_record_uuids(found) == ["u", *calls, *results, "end"]
     assert [row["parentUuid"] for row in found[1:]] == list_record_uuids(found)[:-1]
 
@@ -333,15 +335,18 @@ def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "marks", [{"isMeta": True}, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}]
+    "record_fields",
+    [{"isMeta": True}, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}],
 )
-def test_the_lineage_in_an_opening_is_replaced(tmp_path: Path, marks: dict[str, Any]) -> None:
+def test_the_lineage_in_an_opening_is_replaced(
+    tmp_path: Path, record_fields: dict[str, Any]
+) -> None:
     """The child's lineage replaces the lineage in the parent's opening.
 
     The text after the lineage is kept.
     """
     said = f"{LINEAGE_START_MARKER}\nold\n{LINEAGE_END_MARKER}\n\nNext step, as the user put it:\ngo on"
-    rows = [user(said, uuid="o", **marks), assistant("card", uuid="a", parent="o", ts=1)]
+    rows = [user(said, uuid="o", **record_fields), assistant("card", uuid="a", parent="o", ts=1)]
     found = write_and_read_child_records(tmp_path, rows)
     assert list_record_uuids(found) == ["o", "a"]
     assert join_text_blocks(found[0]) == f"{LINEAGE_BLOCK}\n\nNext step, as the user put it:\ngo on"

@@ -172,14 +172,15 @@ def test_a_failed_check_leaves_no_child(
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in PLANNERS_BY_KIND if kind not in {"repair", "untrim"}]
+    "child_kind",
+    [child_kind for child_kind in PLANNERS_BY_KIND if child_kind not in {"repair", "untrim"}],
 )
-def test_a_subagent_cannot_have_a_child(kind: str, config_home: ConfigHome) -> None:
+def test_a_subagent_cannot_have_a_child(child_kind: str, config_home: ConfigHome) -> None:
     """Making a child of a sub-agent's transcript raises an error."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
     agent = locate.session_file(write_session(config_home.project(), SESSION, records))
     with pytest.raises((UsageError, NothingToFork, NothingToTrim)):
-        PLANNERS_BY_KIND[kind](agent, config_home)
+        PLANNERS_BY_KIND[child_kind](agent, config_home)
 
 
 def test_a_title_is_chosen_when_the_child_is_written(
@@ -250,8 +251,8 @@ def test_ten_simultaneous_children_get_ten_titles(
     assert len(list(Path(parent.path).parent.glob("*.jsonl"))) == 11
 
 
-@pytest.mark.parametrize("kind", ["fork", "trim", "repair"])
-def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) -> None:
+@pytest.mark.parametrize("child_kind", ["fork", "trim", "repair"])
+def test_consecutive_answers_are_reported(child_kind: str, config_home: ConfigHome) -> None:
     """The receipt warns if two answers are adjacent because the prompt between them was damaged.
 
     Two adjacent answers without damage cause no warning.
@@ -260,7 +261,7 @@ def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) ->
     records: list[Record | bytes] = [*conversation(1), b'{"type":"user","uuid":"lost', more]
     damaged = locate.session_file(write_session(config_home.project(), SESSION, records))
     (warning,) = write_child(
-        PLANNERS_BY_KIND[kind](damaged, config_home), config_home.where
+        PLANNERS_BY_KIND[child_kind](damaged, config_home), config_home.where
     ).warnings
     assert warning.startswith("1 answer directly after another")
     # A client may write two answers in succession although no prompt was lost between them.
@@ -269,7 +270,10 @@ def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) ->
         {**more, "parentUuid": "r1"},
     ]
     sound = locate.session_file(write_session(config_home.project(), SESSION, records))
-    assert write_child(PLANNERS_BY_KIND[kind](sound, config_home), config_home.where).warnings == ()
+    assert (
+        write_child(PLANNERS_BY_KIND[child_kind](sound, config_home), config_home.where).warnings
+        == ()
+    )
 
 
 CHILD_ID = session_id(2)

@@ -27,11 +27,17 @@ TEXT_BLOCK = {"type": "text", "text": "hi"}
 
 
 def make_media_block(
-    data: bytes | str, media_type: str = "image/png", kind: str = "image", form: str = "base64"
+    data: bytes | str,
+    media_type: str = "image/png",
+    block_type: str = "image",
+    source_type: str = "base64",
 ) -> Record:
     """Return an image or a document with embedded data."""
     text = base64.b64encode(data).decode() if isinstance(data, bytes) else data
-    return {"type": kind, "source": {"type": form, "media_type": media_type, "data": text}}
+    return {
+        "type": block_type,
+        "source": {"type": source_type, "media_type": media_type, "data": text},
+    }
 
 
 def filter_one_block(block: object, role: str = "user") -> Record:
@@ -91,7 +97,7 @@ def test_known_fields_are_kept_in_order(role: str, block: Record) -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "kind"),
+    ("role", "block_type"),
     [
         ("user", "evil"),
         ("user", "container_upload"),
@@ -105,11 +111,11 @@ def test_known_fields_are_kept_in_order(role: str, block: Record) -> None:
         ("queued", "tool_result"),
     ],
 )
-def test_unknown_kinds_are_replaced_by_a_note(role: str, kind: str) -> None:
+def test_unknown_kinds_are_replaced_by_a_note(role: str, block_type: str) -> None:
     """A note replaces a block of an unknown kind or of a kind that the role can't have."""
-    assert filter_one_block({"type": kind, "id": "x", "input": {}}, role) == make_replacement_note(
-        f"A block of the kind {kind}"
-    )
+    assert filter_one_block(
+        {"type": block_type, "id": "x", "input": {}}, role
+    ) == make_replacement_note(f"A block of the kind {block_type}")
 
 
 def test_a_block_without_a_kind_is_replaced_by_a_note() -> None:
@@ -163,12 +169,14 @@ def test_an_invalid_tool_name_is_replaced(name: object, expected_name: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("tool_input", "expected"),
+    ("tool_input", "expected_input"),
     [("str", {"input": "str"}), (None, {}), ([1], {"input": [1]}), (0, {"input": 0})],
 )
-def test_an_invalid_input_becomes_an_object(tool_input: object, expected: Record) -> None:
+def test_an_invalid_input_becomes_an_object(tool_input: object, expected_input: Record) -> None:
     """If a tool's input is not an object, it is wrapped in an object."""
-    assert filter_one_block({**call("c"), "input": tool_input}, "assistant")["input"] == expected
+    assert (
+        filter_one_block({**call("c"), "input": tool_input}, "assistant")["input"] == expected_input
+    )
     assert (
         filter_one_block({"type": "tool_use", "id": "c", "name": "X"}, "assistant")["input"] == {}
     )
@@ -225,7 +233,7 @@ def test_a_result_keeps_text_and_valid_blocks() -> None:
         make_media_block("ü"),
         make_media_block(base64.b64encode(PNG).decode() + "\n"),
         make_media_block(PNG + bytes(MAX_IMAGE_CHARACTERS)),
-        make_media_block(PNG, form="text"),
+        make_media_block(PNG, source_type="text"),
         {"type": "image"},
         {"type": "image", "source": "x"},
         {"type": "image", "source": {"type": "base64", "media_type": ["image/png"], "data": 5}},

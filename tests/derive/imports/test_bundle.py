@@ -81,7 +81,12 @@ def write_bundle(home: ConfigHome, *sessions: SessionFile, redact: bool = False)
 
 
 def import_bundle(
-    path: Path, home: ConfigHome, *, whole: bool = True, force: bool = False, dry_run: bool = False
+    path: Path,
+    home: ConfigHome,
+    *,
+    is_whole: bool = True,
+    force: bool = False,
+    dry_run: bool = False,
 ) -> list[ImportedSession]:
     """Import a bundle into a folder of another home, as whole sessions or as conversations."""
     folder = home.root / "work"
@@ -91,7 +96,7 @@ def import_bundle(
         return import_sessions(
             packed,
             str(path),
-            ImportSpec(os.path.realpath(folder), whole, force),
+            ImportSpec(os.path.realpath(folder), is_whole, force),
             Caller(home.where, dry_run=dry_run),
         )
 
@@ -262,11 +267,11 @@ def test_an_import_of_conversations_makes_new_sessions(
     )
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = write_bundle(config_home, root, locate.session_file(made.file))
-    first, second = import_bundle(path, second_home, whole=False)
+    first, second = import_bundle(path, second_home, is_whole=False)
     assert {first.session_id, second.session_id}.isdisjoint({FIRST_SESSION_ID, made.session_id})
     rows = LineageFinder(second_home.where).find_lineage(second.receipt.file)
     assert [row.session_id for row in rows] == [first.session_id, second.session_id]
-    again = import_bundle(path, second_home, whole=False)
+    again = import_bundle(path, second_home, is_whole=False)
     assert [came.session_id for came in again] == [first.session_id, second.session_id]
     assert [came.existed_before for came in again] == [True, True]
 
@@ -280,7 +285,7 @@ def test_a_dry_run_of_an_import_writes_nothing(
     )
     path = write_bundle(config_home, session)
     for as_it_was in (True, False):
-        (came,) = import_bundle(path, second_home, whole=as_it_was, dry_run=True)
+        (came,) = import_bundle(path, second_home, is_whole=as_it_was, dry_run=True)
         assert not came.receipt.written
     assert locate.all_sessions(second_home.where) == []
     assert not (second_home.config / "projects").exists()
@@ -438,7 +443,7 @@ def test_a_session_without_a_conversation_is_not_imported(
         config_home, [custom_title("x", session_id=FIRST_SESSION_ID)], FIRST_SESSION_ID
     )
     with pytest.raises(NotATranscript):
-        import_bundle(write_bundle(config_home, session), second_home, whole=False)
+        import_bundle(write_bundle(config_home, session), second_home, is_whole=False)
 
 
 @pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: path.stem[:8])
@@ -514,7 +519,9 @@ def test_simultaneous_imports_make_one_session(
     path = write_bundle(config_home, session)
     for whole, made in ((True, 1), (False, 2)):
         with ThreadPoolExecutor(4) as threads:
-            runs = [threads.submit(import_bundle, path, second_home, whole=whole) for _ in range(4)]
+            runs = [
+                threads.submit(import_bundle, path, second_home, is_whole=whole) for _ in range(4)
+            ]
         assert sorted(came.existed_before for run in runs for came in run.result()) == [
             False,
             True,

@@ -67,23 +67,23 @@ def target_folder(config_home: ConfigHome) -> str:
 
 
 def write_import_source(
-    home: ConfigHome, records: Iterable[Record | bytes] | bytes, name: str = SOURCE_NAME
+    home: ConfigHome, records: Iterable[Record | bytes] | bytes, source_name: str = SOURCE_NAME
 ) -> ImportSource:
     """Write foreign content to a file and return it as an import source."""
     content = records if isinstance(records, bytes) else session_bytes(records)
     path = home.root / "taken-in"
     path.write_bytes(content)
-    return ImportSource(str(path), name, hashlib.sha256(content).hexdigest(), len(content))
+    return ImportSource(str(path), source_name, hashlib.sha256(content).hexdigest(), len(content))
 
 
 def import_records(
     home: ConfigHome,
     target_folder: str,
     records: Iterable[Record | bytes] | bytes,
-    name: str = SOURCE_NAME,
+    source_name: str = SOURCE_NAME,
 ) -> Receipt:
     """Import these records and return the receipt."""
-    came = write_import_source(home, records, name)
+    came = write_import_source(home, records, source_name)
     receipt = write_child(importing.plan_import(came, target_folder, home.where), home.where)
     os.unlink(came.path)
     return receipt
@@ -468,21 +468,21 @@ def test_the_check_of_an_import_includes_blocks(
 
 
 @pytest.mark.parametrize(
-    "name", [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
+    "relative_path", [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
 )
 def test_every_real_session_can_be_imported(
-    config_home: ConfigHome, target_folder: str, name: str
+    config_home: ConfigHome, target_folder: str, relative_path: str
 ) -> None:
     """A real session is imported with the new folder and id in all records.
 
     A session without a conversation is refused.
     """
-    content = (corpus_folder() / name).read_bytes()
+    content = (corpus_folder() / relative_path).read_bytes()
     try:
         receipt = import_records(config_home, target_folder, content)
     except NotATranscript:
         assert not any(
-            node.is_message for node in scan_transcript(str(corpus_folder() / name)).chain
+            node.is_message for node in scan_transcript(str(corpus_folder() / relative_path)).chain
         )
         return
     rows = read_written_records(receipt)

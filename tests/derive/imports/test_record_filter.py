@@ -74,12 +74,15 @@ def test_a_task_notification_keeps_its_origin() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["file", "hook_additional_context", "prompt_snapshot", "nested_memory", "of tomorrow"]
+    "attachment_type",
+    ["file", "hook_additional_context", "prompt_snapshot", "nested_memory", "of tomorrow"],
 )
-def test_attachments_are_dropped(kind: str) -> None:
+def test_attachments_are_dropped(attachment_type: str) -> None:
     """Attachments are dropped, because the newest client sends their text as system messages."""
     assert (
-        CONVERSATION_FILTER({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}})
+        CONVERSATION_FILTER(
+            {**attachment("x", uuid="h", parent="u"), "attachment": {"type": attachment_type}}
+        )
         is None
     )
 
@@ -157,12 +160,14 @@ RECORD_TYPES = st.sampled_from(["user", "assistant", "system", "attachment", "pr
     RECORD_TYPES,
     st.sampled_from(["compact_boundary", "local_command", "x"]),
 )
-def test_any_record_is_filtered_or_dropped(record: dict[str, Any], kind: str, subtype: str) -> None:
+def test_any_record_is_filtered_or_dropped(
+    record: dict[str, Any], record_type: str, subtype: str
+) -> None:
     """Any record is dropped, or it keeps only known fields with valid content and gets the new folder."""
-    whole = {**record, "type": kind, "uuid": "u", "subtype": subtype}
+    whole = {**record, "type": record_type, "uuid": "u", "subtype": subtype}
     found = CONVERSATION_FILTER(whole)
     assert (found is not None) == is_conversation(whole)
     if found is not None:
         assert found.keys() <= ALLOWED_FIELD_NAMES
         assert has_valid_content(found)
-        assert (found["type"], found["uuid"], found["cwd"]) == (kind, "u", "/here")
+        assert (found["type"], found["uuid"], found["cwd"]) == (record_type, "u", "/here")

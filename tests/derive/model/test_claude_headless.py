@@ -190,11 +190,12 @@ BARE_JSON_ANSWERS = ['{"word": "x"}', '```json\n{"word": "x"}\n```', '  \n{"word
 
 
 @pytest.mark.parametrize(
-    "body", [VERBOSE_OUTPUT_SCRIPT, *(f"result(result={said!r})" for said in BARE_JSON_ANSWERS)]
+    "script_body",
+    [VERBOSE_OUTPUT_SCRIPT, *(f"result(result={said!r})" for said in BARE_JSON_ANSWERS)],
 )
-def test_an_answer_may_be_json_without_prose(tmp_path: Path, body: str) -> None:
+def test_an_answer_may_be_json_without_prose(tmp_path: Path, script_body: str) -> None:
     """An answer that consists only of a JSON object is accepted, even if the object is in a code block."""
-    assert ask_stand_in(write_stand_in(tmp_path, body)).data.word == "x"
+    assert ask_stand_in(write_stand_in(tmp_path, script_body)).data.word == "x"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_an_answer_in_the_wrong_form_is_an_error(tmp_path: Path, answer: str) ->
 
 
 @pytest.mark.parametrize(
-    ("body", "expected_message"),
+    ("script_body", "expected_message"),
     [
         (
             "result(is_error=True, result='Invalid API key')\nsys.exit(1)",
@@ -276,10 +277,10 @@ def test_an_answer_in_the_wrong_form_is_an_error(tmp_path: Path, answer: str) ->
     ],
 )
 def test_each_failure_of_the_client_is_one_sentence(
-    tmp_path: Path, body: str, expected_message: str
+    tmp_path: Path, script_body: str, expected_message: str
 ) -> None:
     """Each failure of the client is reported in one sentence with the client's own reason."""
-    assert ask_failing_stand_in(write_stand_in(tmp_path, body)).message == expected_message
+    assert ask_failing_stand_in(write_stand_in(tmp_path, script_body)).message == expected_message
 
 
 def test_implausible_costs_are_ignored(tmp_path: Path) -> None:

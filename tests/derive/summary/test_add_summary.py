@@ -191,9 +191,9 @@ def test_a_continued_child_gets_no_summary(config_home: ConfigHome, parent: Path
 def test_a_kill_while_a_summary_is_added_leaves_a_whole_child(
     config_home: ConfigHome, parent: Path
 ) -> None:
-    """If adding a summary is interrupted by a kill, the child has the digest and perhaps the summary.
+    """A kill while a summary is added leaves a whole child.
 
-    No other file is left.
+    The child has the digest and possibly the summary, and no other file is left.
     """
     begun = summaries.plan_rollover(locate.session_file(str(parent)), config_home.where)
     written = summaries.write_rollover(begun, config_home.where)

@@ -31,8 +31,8 @@ def summarize(
     """Return the summary and the reported progress."""
     told: list[str] = []
 
-    def record_progress(number: int, count: int) -> None:
-        told.append(f"{number}/{count}")
+    def record_progress(part_number: int, part_count: int) -> None:
+        told.append(f"{part_number}/{part_count}")
 
     return ask_for_summary(
         ModelCalls(model, max_seconds, record_progress), material, "THE DIGEST", focus

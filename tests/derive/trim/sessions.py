@@ -77,9 +77,9 @@ class Chain:
         )
         return self
 
-    def add_short_turns(self, count: int) -> Chain:
+    def add_short_turns(self, turn_count: int) -> Chain:
         """Append short turns, so that earlier content is not recent."""
-        for number in range(count):
+        for number in range(turn_count):
             self.ask(f"next {number}").answer(f"done {number}")
         return self
 

@@ -90,12 +90,12 @@ def make_output_chain(*calls: tuple[str, str, dict[str, Any]]) -> Callable[[], C
     return make_chain
 
 
-def make_placeholder(tool: str, size: str, reason: str = "") -> str:
+def make_placeholder(tool: str, size_text: str, reason: str = "") -> str:
     """Return the placeholder of a tool's result on line 2."""
     reason = reason and f"; {reason}"
     return (
         f"[Results from {tool} tool suppressed - "
-        f"original content was {size} characters; original: {SHORT_ID}:2{reason}]"
+        f"original content was {size_text} characters; original: {SHORT_ID}:2{reason}]"
     )
 
 
@@ -369,10 +369,11 @@ def test_the_output_for_the_screen_is_removed_unless_it_is_a_diff(
 
 
 @pytest.mark.parametrize(
-    ("state", "is_kept"), [("newer", True), ("older", False), ("missing", False), ("edited", False)]
+    ("file_state", "is_kept"),
+    [("newer", True), ("older", False), ("missing", False), ("edited", False)],
 )
 def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
-    config_home: ConfigHome, tmp_path: Path, state: str, *, is_kept: bool
+    config_home: ConfigHome, tmp_path: Path, file_state: str, *, is_kept: bool
 ) -> None:
     """The input of a ``Write`` call is kept if something other than an edit changed the file later.
 
@@ -384,15 +385,15 @@ def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
         .ask()
         .call_with_result("t1", "Write", "ok", content=LONG_OUTPUT, file_path=str(path))
     )
-    if state == "edited":
+    if file_state == "edited":
         chain.call_with_result(
             "t2", "Edit", "ok", file_path=str(path), old_string="a", new_string="b"
         )
     for row in chain.rows:
         row["cwd"] = str(tmp_path)
-    if state != "missing":
+    if file_state != "missing":
         path.write_text(LONG_OUTPUT)
-    if state == "older":
+    if file_state == "older":
         os.utime(path, (0, 1_000))
     choices = plan_trim_of_file(config_home, write_project_session(config_home, chain)).choices
     assert ("Write" in {choice.tool for choice in choices}) is not is_kept

@@ -30,10 +30,10 @@ def list_trimmed_call_ids(trim_plan: TrimPlan) -> list[str]:
     return list(dict.fromkeys(choice.piece.call_id for choice in trim_plan.choices))
 
 
-def make_turns_with_outputs(count: int) -> Chain:
+def make_turns_with_outputs(turn_count: int) -> Chain:
     """Return turns with one long output each. The calls are ``t0``, ``t1`` and so on."""
     chain = Chain()
-    for number in range(count):
+    for number in range(turn_count):
         chain.ask(f"question {number}").call_with_result(
             f"t{number}", "Read", f"{number} {LONG_OUTPUT}", file_path=f"/{number}"
         ).answer()
@@ -142,11 +142,11 @@ def test_a_tool_can_have_its_own_threshold(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "trimmed_indexes"),
+    ("answer_count", "trimmed_indexes"),
     [(0, []), (1, [0]), (2, [0, 1]), (9, [0, 1, 2]), (-1, [0, 1]), (-3, []), (-9, [])],
 )
 def test_long_answers_are_trimmed_by_count(
-    config_home: ConfigHome, count: int, trimmed_indexes: list[int]
+    config_home: ConfigHome, answer_count: int, trimmed_indexes: list[int]
 ) -> None:
     """``--assistant N`` trims the first N long answers, and ``--assistant -N`` all except the last N.
 
@@ -155,7 +155,7 @@ def test_long_answers_are_trimmed_by_count(
     chain = Chain()
     for number in range(3):
         chain.ask().answer("short").ask().answer(f"{number} said " * 200)
-    decided = plan_chain(config_home, chain, assistant=count)
+    decided = plan_chain(config_home, chain, assistant=answer_count)
     assert [choice.piece.line_number for choice in decided.choices] == [
         4 * number + 3 for number in trimmed_indexes
     ]
@@ -192,18 +192,21 @@ def test_trimmed_content_is_counted_for_its_first_rule(config_home: ConfigHome) 
     ]
 
 
-def make_turns_with_token_counts(count: int) -> Chain:
+def make_turns_with_token_counts(turn_count: int) -> Chain:
     """Return turns with growing token counts and with outputs of about a thousand tokens each.
 
     The first and the last turn read the same file.
     """
     chain = Chain()
-    for number in range(count):
+    for number in range(turn_count):
         chain.ask(
             f"question {number}",
         ).answer("ok", tokens=10_000 + 1_100 * number)
         chain.call_with_result(
-            f"t{number}", "Read", f"{number} " + "word " * 800, file_path=f"/{number % (count - 1)}"
+            f"t{number}",
+            "Read",
+            f"{number} " + "word " * 800,
+            file_path=f"/{number % (turn_count - 1)}",
         )
         chain.answer("read", tokens=11_000 + 1_100 * number)
     return chain

@@ -157,9 +157,11 @@ def list_backups(home: ConfigHome) -> list[Path]:
     return sorted(Path(home.config, "resume-hooks", "backups").glob("*/*.jsonl"))
 
 
-def assert_only_trimmed_lines_differ(path: Path, original: bytes, backup: Path) -> list[int]:
+def assert_only_trimmed_lines_differ(
+    path: Path, original_content: bytes, backup: Path
+) -> list[int]:
     """Check that only trimmed records differ from the original file, and return their line numbers."""
-    before, after = original.split(b"\n"), path.read_bytes().split(b"\n")
+    before, after = original_content.split(b"\n"), path.read_bytes().split(b"\n")
     assert len(before) == len(after)
     changed = [
         number for number, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]

@@ -93,12 +93,18 @@ def answer_with_id(
     return assistant(text, uuid=uuid_of_text(number or str(text)), **record_fields)
 
 
-def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -> IndexContent:
+def read_index(
+    home: ConfigHome, *, state_folder: Path | None = None, **options: Any
+) -> IndexContent:
     """Update the index and return its complete content.
 
-    ``state`` replaces the state folder of ``home``.
+    ``state_folder`` replaces the state folder of ``home``.
     """
-    where = Where({**home.environ, "RESUME_HOOKS_HOME": str(state)}) if state else home.where
+    where = (
+        Where({**home.environ, "RESUME_HOOKS_HOME": str(state_folder)})
+        if state_folder
+        else home.where
+    )
     with opened_index(where, **options) as index:
         return IndexContent(
             read_found_words(index),
@@ -162,17 +168,17 @@ def file_names(index: OpenIndex) -> dict[int, str]:
 
 def build_new_index(home: ConfigHome, tmp_path: Path) -> IndexContent:
     """Build an index in a new state folder and return its content."""
-    return read_index(home, state=tmp_path / f"cold-{uuid.uuid4()}")
+    return read_index(home, state_folder=tmp_path / f"cold-{uuid.uuid4()}")
 
 
 def write_session_file(
-    home: ConfigHome, *records: Record | bytes, name: str = SESSION, is_old: bool = True
+    home: ConfigHome, *records: Record | bytes, session_uuid: str = SESSION, is_old: bool = True
 ) -> Path:
     """Write a session to the project and return its path.
 
     If ``is_old`` is true, the file's time is set to long ago, so that the file looks finished.
     """
-    path = home.project(CWD) / f"{name}.jsonl"
+    path = home.project(CWD) / f"{session_uuid}.jsonl"
     path.write_bytes(session_bytes(records))
     return make_old(path) if is_old else path
 
@@ -214,6 +220,6 @@ def fill_home(home: ConfigHome, session_count: int = 24, records_per_session: in
         write_session_file(
             home,
             *(answer_with_id(text, number=f"{number}.{place}") for place, text in enumerate(texts)),
-            name=session_id(number),
+            session_uuid=session_id(number),
         )
     return session_count * records_per_session

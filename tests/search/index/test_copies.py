@@ -70,7 +70,7 @@ def test_a_record_that_a_fork_copied_is_one_hit(config_home: ConfigHome) -> None
     shared = [prompt_with_id("alpha"), answer_with_id("beta")]
     write_session_file(config_home, *shared)
     fork_of = [*({**record, "sessionId": FORK} for record in shared), prompt_with_id("gamma")]
-    write_session_file(config_home, *fork_of, name=FORK, is_old=False)
+    write_session_file(config_home, *fork_of, session_uuid=FORK, is_old=False)
     for word, line in (("alpha", 0), ("beta", 1)):
         assert hits_for_word(config_home, word) == [(f"{SESSION}:{line}", (SESSION, FORK))]
     assert hits_for_word(config_home, "gamma") == [(f"{FORK}:2", (FORK,))]
@@ -84,8 +84,8 @@ def test_a_record_that_the_sdk_copied_twice_is_one_hit(config_home: ConfigHome) 
     shared = [prompt_with_id("alpha"), answer_with_id("beta")]
     once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
     twice = [sdk_fork_record(record, FORK, GRANDCHILD) for record in once]
-    write_session_file(config_home, *twice, prompt_with_id("delta"), name=GRANDCHILD)
-    write_session_file(config_home, *once, prompt_with_id("gamma"), name=FORK, is_old=False)
+    write_session_file(config_home, *twice, prompt_with_id("delta"), session_uuid=GRANDCHILD)
+    write_session_file(config_home, *once, prompt_with_id("gamma"), session_uuid=FORK, is_old=False)
     write_session_file(config_home, *shared, is_old=False)
     ((reference, sessions),) = hits_for_word(config_home, "alpha")
     assert (reference, sessions[0], set(sessions)) == (
@@ -105,7 +105,7 @@ def test_a_record_in_our_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome)
     once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
     once[1]["parentUuid"] = once[0]["uuid"]
     own = write_session_file(config_home, *shared)
-    theirs = write_session_file(config_home, *once, name=FORK)
+    theirs = write_session_file(config_home, *once, session_uuid=FORK)
     again, made = (
         Path(
             write_child(
@@ -237,7 +237,7 @@ def test_a_rewritten_parent_keeps_its_hits(config_home: ConfigHome) -> None:
         config_home,
         *(sdk_fork_record(record, SESSION, FORK) for record in shared),
         prompt_with_id("gamma"),
-        name=FORK,
+        session_uuid=FORK,
     )
     assert hits_for_word(config_home, "beta") == [(f"{SESSION}:1", (SESSION, FORK))]
     parent.write_bytes(session_bytes([prompt_with_id("zeta"), *shared]))
@@ -254,7 +254,7 @@ def test_a_repeated_id_with_another_text_is_not_a_copy(config_home: ConfigHome) 
     write_session_file(
         config_home, prompt_with_id("alpha", number=1), prompt_with_id("beta", number=1)
     )
-    write_session_file(config_home, prompt_with_id("alpha gamma", number=1), name=FORK)
+    write_session_file(config_home, prompt_with_id("alpha gamma", number=1), session_uuid=FORK)
     assert hits_for_word(config_home, "beta") == [(f"{SESSION}:1", (SESSION,))]
     assert set(hits_for_word(config_home, "alpha")) == {
         (f"{SESSION}:0", (SESSION,)),
@@ -269,7 +269,7 @@ def test_similar_ids_are_distinguished(config_home: ConfigHome) -> None:
         for digit in "0123456789abcdef"
     ]
     for number, uuid in enumerate(ids):
-        write_session_file(config_home, user("alpha", uuid=uuid), name=session_id(number))
+        write_session_file(config_home, user("alpha", uuid=uuid), session_uuid=session_id(number))
     keys = {row.posting.key for row in read_index(config_home).rows}
     assert len(keys) == 16
 
@@ -278,7 +278,7 @@ def test_a_cycle_of_parents_is_indexed_once(config_home: ConfigHome) -> None:
     """Two sessions that name each other as parent are indexed, and the record they share is one hit."""
     for one, other in ((SESSION, FORK), (FORK, SESSION)):
         line = {"continue_metadata": {"parent_session_id": other, "continuation_type": "fork"}}
-        write_session_file(config_home, line, prompt_with_id("alpha"), name=one)
+        write_session_file(config_home, line, prompt_with_id("alpha"), session_uuid=one)
     ((_, sessions),) = hits_for_word(config_home, "alpha")
     assert set(sessions) == {SESSION, FORK}
     assert read_index(config_home).outcome.read_file_count == 0

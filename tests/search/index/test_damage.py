@@ -223,7 +223,7 @@ def test_an_index_without_its_table_or_words_is_rebuilt(
     Without this, the index could find words in files that are not in its table.
     """
     write_session_file(config_home, prompt_with_id("alpha"))
-    other = write_session_file(config_home, prompt_with_id("beta"), name=session_id(2))
+    other = write_session_file(config_home, prompt_with_id("beta"), session_uuid=session_id(2))
     read_index(config_home)
     other.unlink()
     state = index_database_path(config_home).parent
@@ -303,11 +303,11 @@ def test_any_changed_byte_of_the_words_is_repaired(config_home: ConfigHome) -> N
     assert ended <= BYTE_CHANGE_COUNT / 8
 
 
-def run_python(home: ConfigHome, code: str, *words: str) -> subprocess.CompletedProcess[str]:
+def run_python(home: ConfigHome, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python code in a separate process."""
     environ = {**os.environ, **home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}"}
     return subprocess.run(
-        [sys.executable, "-c", code, *words],
+        [sys.executable, "-c", code, *arguments],
         env=environ,
         capture_output=True,
         text=True,

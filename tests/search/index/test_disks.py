@@ -61,10 +61,10 @@ def test_a_rebuild_as_the_first_command_keeps_its_index(config_home: ConfigHome)
 
 
 @contextlib.contextmanager
-def limit_file_size(limit: int) -> Iterator[None]:
-    """Limit the size of every file to ``limit`` bytes. SQLite and tantivy treat this like a full disk."""
+def limit_file_size(max_file_bytes: int) -> Iterator[None]:
+    """Limit the size of every file to ``max_file_bytes`` bytes. SQLite and tantivy treat this like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, before[1]))
     try:
         yield
     finally:

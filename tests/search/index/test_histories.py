@@ -71,16 +71,18 @@ def _random_file(home: ConfigHome, rng: random.Random) -> Path:
     return path
 
 
-def _new_record(step: int, pool: list[Record], rng: random.Random) -> Record:
+def _new_record(step_number: int, pool: list[Record], rng: random.Random) -> Record:
     """Add a record with a new text to ``pool`` and return it."""
-    text = f"w{step} {rng.choice('abc')}x w{rng.randrange(9)} " + "filling " * rng.randrange(90)
+    text = f"w{step_number} {rng.choice('abc')}x w{rng.randrange(9)} " + "filling " * rng.randrange(
+        90
+    )
     fresh = rng.choice([prompt_with_id, answer_with_id])(text, number=f"{rng.random()}")
     pool.append(fresh)
     return fresh
 
 
 def _change_file_randomly(
-    path: Path, home: ConfigHome, fresh: Record, pool: list[Record], rng: random.Random
+    path: Path, home: ConfigHome, new_record: Record, pool: list[Record], rng: random.Random
 ) -> None:
     """Make one random change to the file."""
     what = rng.choice(
@@ -102,21 +104,23 @@ def _change_file_randomly(
         path.write_bytes(session_bytes(rng.sample(pool, min(len(pool), rng.randrange(1, 6)))))
     elif what == "replace" and raw:
         other = path.with_suffix(".tmp")
-        other.write_bytes(session_bytes([fresh]) + raw)
+        other.write_bytes(session_bytes([new_record]) + raw)
         os.replace(other, path)
     elif what == "unlink" and raw:
         path.unlink()
     elif what == "cut" and raw:
         path.write_bytes(raw[: rng.randrange(1, 4_000)])
     elif what == "tear" and raw:
-        append_records(path, b"garbage", fresh)
+        append_records(path, b"garbage", new_record)
         with path.open("ab") as stream:
-            stream.write(line(fresh)[: rng.randrange(1, 400)])
+            stream.write(line(new_record)[: rng.randrange(1, 400)])
     elif what == "rename" and raw:
         path.rename(path.with_name(f"{session_id(5)}.jsonl"))
     elif what == "vault" and raw and path.parent == home.project():
         archive_and_remove(make_old(path), home.environ)
     else:
         copied = rng.choice(pool)
-        new = what == "copy" and copied is not fresh and str(copied["uuid"]).encode() not in raw
-        append_records(path, fresh, *([copied] if new else []))
+        new = (
+            what == "copy" and copied is not new_record and str(copied["uuid"]).encode() not in raw
+        )
+        append_records(path, new_record, *([copied] if new else []))

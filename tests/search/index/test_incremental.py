@@ -110,7 +110,7 @@ def test_records_after_an_unfinished_line_get_the_right_line_numbers(
     """
     for number, joint in ((1, b"\n"), (2, b"")):
         path = write_session_file(
-            config_home, prompt_with_id("alpha", number=number), name=session_id(number)
+            config_home, prompt_with_id("alpha", number=number), session_uuid=session_id(number)
         )
         add_bytes(path, line(prompt_with_id("gamma", number=10 + number)))
         make_old(path)
@@ -199,7 +199,7 @@ def test_a_file_deleted_during_an_update_is_skipped(
 ) -> None:
     """A file that is deleted during an update is removed from the index. Other files stay in the index."""
     path = write_session_file(config_home, prompt_with_id("alpha"))
-    write_session_file(config_home, prompt_with_id("beta"), name=OTHER_ID)
+    write_session_file(config_home, prompt_with_id("beta"), session_uuid=OTHER_ID)
     read_index(config_home)
     append_records(path, prompt_with_id("gamma"))
     listed = list_transcripts(config_home.where)
@@ -250,9 +250,9 @@ def test_a_large_file_is_read_in_parts(
     write_session_file(
         config_home, *(prompt_with_id(f"word{number}", number=number) for number in range(200))
     )
-    whole = read_index(config_home, state=tmp_path / "whole")
+    whole = read_index(config_home, state_folder=tmp_path / "whole")
     monkeypatch.setattr(read_transcript, "FULL_PART_BYTES", 3_000)
-    assert read_index(config_home, state=tmp_path / "cut").found_words == whole.found_words
+    assert read_index(config_home, state_folder=tmp_path / "cut").found_words == whole.found_words
     behind = read_index(config_home, max_seconds=0)
     assert behind.outcome.remaining_file_count == 1
     assert "Not indexed yet" in behind.notes[0]
@@ -290,7 +290,7 @@ def test_the_newest_file_is_read_first(config_home: ConfigHome) -> None:
         path = write_session_file(
             config_home,
             prompt_with_id(f"word{number} " + "beta " * 200),
-            name=session_id(number),
+            session_uuid=session_id(number),
             is_old=False,
         )
         os.utime(path, (OLD_FILE_TIME + number, OLD_FILE_TIME + number))
@@ -336,7 +336,7 @@ def test_a_repeated_title_is_indexed_once(config_home: ConfigHome) -> None:
     """
     title = {"type": "custom-title", "customTitle": "Parser", "sessionId": SESSION}
     path = write_session_file(config_home, title, prompt_with_id("alpha"), title)
-    write_session_file(config_home, title, name=OTHER_ID)
+    write_session_file(config_home, title, session_uuid=OTHER_ID)
     read_index(config_home)
     append_records(path, title)
     assert read_index(config_home).lines_with_word("parser") == [
@@ -390,7 +390,7 @@ def test_a_file_with_an_impossible_time_is_indexed(config_home: ConfigHome) -> N
     """A file with a time in the year 1675 or 2264 is indexed, and so are other files."""
     paths = [
         write_session_file(
-            config_home, prompt_with_id(f"the zymurgy {number}"), name=session_id(number)
+            config_home, prompt_with_id(f"the zymurgy {number}"), session_uuid=session_id(number)
         )
         for number in range(1, 4)
     ]

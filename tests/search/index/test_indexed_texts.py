@@ -166,7 +166,7 @@ def test_calls_of_our_engine_are_not_indexed(config_home: ConfigHome, command: s
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["outline", SESSION],
         ["read", SESSION, "--turns", "1"],
@@ -174,19 +174,19 @@ def test_calls_of_our_engine_are_not_indexed(config_home: ConfigHome, command: s
     ],
 )
 def test_our_own_output_is_not_indexed(
-    config_home: ConfigHome, capsys: pytest.CaptureFixture[str], words: list[str]
+    config_home: ConfigHome, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     """The output of ``outline`` and ``read`` about another session is not indexed."""
     write_session_file(config_home, prompt_with_id("zymurgy"), answer_with_id("beta"))
     with pytest.raises(SystemExit):
-        cli(words)
+        cli(arguments)
     printed = capsys.readouterr().out
     assert "zymurgy" in printed
     write_session_file(
         config_home,
         answer_with_id([call("c1", "Bash")]),
         user([result("c1", printed)], uuid=uuid_of_text(2)),
-        name=session_id(2),
+        session_uuid=session_id(2),
     )
     assert read_index(config_home).lines_with_word("zymurgi") == [(SESSION_FILE_NAME, 0)]
 
@@ -255,7 +255,7 @@ def test_the_report_of_the_session_searcher_is_not_indexed(config_home: ConfigHo
             config_home,
             tool_use("c1", uuid=uuid_of_text(1), parent=None, name="Agent", tool_input=asked),
             tool_result("c1", f"numbat{number} was found", uuid=uuid_of_text(2), parent=None),
-            name=session_id(number),
+            session_uuid=session_id(number),
         )
     assert {"zymurgy1", "numbat1"} <= read_index(config_home).words()
     assert "numbat0" not in read_index(config_home).words()

@@ -39,7 +39,7 @@ def matches_any_row(home: ConfigHome, word: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("text", "typed"),
+    ("text", "query"),
     [
         ("İSTANBUL'da kapalı ışık", "istanbul"),
         ("ISPARTA kapalı ışık", "ışık"),
@@ -65,13 +65,13 @@ def matches_any_row(home: ConfigHome, word: str) -> bool:
         ("🚀launch🚀", "launch"),
     ],
 )
-def test_a_word_is_found_in_other_spellings(config_home: ConfigHome, text: str, typed: str) -> None:
+def test_a_word_is_found_in_other_spellings(config_home: ConfigHome, text: str, query: str) -> None:
     """A word is found in any letter case, with or without accents, and in scripts without spaces.
 
     Parts of identifiers such as ``core_loop`` are also found.
     """
     write_session_file(config_home, prompt_with_id(text))
-    assert matches_any_row(config_home, typed)
+    assert matches_any_row(config_home, query)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_invalid_lines_are_counted_and_skipped(config_home: ConfigHome, raw: byt
         json.loads(content[place.offset : place.offset + place.length].decode("utf-8-sig"))
 
 
-@pytest.mark.parametrize("name", ["branch", "tool", "path", "text", "title", "id", "time"])
-def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, name: str) -> None:
+@pytest.mark.parametrize("field_name", ["branch", "tool", "path", "text", "title", "id", "time"])
+def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, field_name: str) -> None:
     """A record with lone surrogates or null characters in any field does not stop the indexing.
 
     SQLite does not accept lone surrogates.
@@ -108,7 +108,7 @@ def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, name: s
         "title": '{"type":"custom-title","customTitle":"%s"}',
         "id": '{"type":"user","uuid":"%s","forkedFrom":{"messageUuid":"%s"},"message":{"content":"gamma"}}',
         "time": '{"type":"user","timestamp":"%s","message":{"content":"gamma"}}',
-    }[name]
+    }[field_name]
     path = write_session_file(config_home)
     add_bytes(
         path, record.replace("%s", odd).encode() + b"\n" + line(prompt_with_id("delta")) + b"\n"
@@ -172,7 +172,7 @@ def test_a_line_of_60_mb_is_indexed(config_home: ConfigHome, tmp_path: Path) -> 
     path = write_session_file(
         config_home, prompt_with_id(f"alpha {text} omega"), prompt_with_id("beta")
     )
-    write_session_file(config_home, prompt_with_id("gamma"), name=session_id(2))
+    write_session_file(config_home, prompt_with_id("gamma"), session_uuid=session_id(2))
     holding = read_index(config_home)
     assert holding.lines_with_word("omega") == [(SESSION_FILE_NAME, 0)]
     assert holding.lines_with_word("beta") == [(SESSION_FILE_NAME, 1)]

@@ -73,7 +73,9 @@ def test_the_raw_search_finds_every_indexed_form(config_home: ConfigHome, is_esc
     """
     paths = []
     for number, text in enumerate(INDEXED_TEXTS, 1):
-        path = write_session_file(config_home, prompt_with_id(text), name=session_id(number))
+        path = write_session_file(
+            config_home, prompt_with_id(text), session_uuid=session_id(number)
+        )
         if is_escaped:
             lines = path.read_text().splitlines()
             path.write_text(

@@ -116,7 +116,7 @@ def test_a_new_index_includes_archived_sessions(config_home: ConfigHome, tmp_pat
         write_session_with_subagent(config_home, session_id(number), f"word{number}")
         for number in range(1, 4)
     ]
-    whole = read_index(config_home, state=tmp_path / "warm").found_words
+    whole = read_index(config_home, state_folder=tmp_path / "warm").found_words
     for path in paths:
         archive_and_remove(path, config_home.environ)
     assert read_index(config_home).found_words == whole

@@ -36,9 +36,9 @@ VARIABLE_FIELDS = {"session_file", "file", "status", "kept", "form", "kept_at", 
 """The fields that contain a path or a status and may therefore differ."""
 
 
-def copy_from_corpus(home: ConfigHome, name: str) -> str:
+def copy_from_corpus(home: ConfigHome, relative_path: str) -> str:
     """Copy a transcript of the corpus with its files to the project, and return its path."""
-    source = corpus() / name
+    source = corpus() / relative_path
     path = home.project() / source.name
     shutil.copyfile(source, path)
     if source.with_suffix("").is_dir():
@@ -47,12 +47,12 @@ def copy_from_corpus(home: ConfigHome, name: str) -> str:
     return str(path)
 
 
-def verb_answer(home: ConfigHome, *words: str) -> Any:
+def verb_answer(home: ConfigHome, *arguments: str) -> Any:
     """Return the JSON of a verb without the fields that change when a session is archived."""
-    done = CliRunner().invoke(cli, [*words, "--json"], env=home.environ, catch_exceptions=False)
+    done = CliRunner().invoke(cli, [*arguments, "--json"], env=home.environ, catch_exceptions=False)
     document = json.loads(done.stdout)
     assert document["ok"], document
-    assert words[0] != "search" or document["data"]["hits"], words
+    assert arguments[0] != "search" or document["data"]["hits"], arguments
     return without_variable_fields(document)
 
 
@@ -116,15 +116,15 @@ def lines_of_children(home: ConfigHome, parent: str, child: str) -> list[list[st
     return lines
 
 
-@pytest.mark.parametrize("name", SAMPLE_TRANSCRIPTS)
+@pytest.mark.parametrize("relative_path", SAMPLE_TRANSCRIPTS)
 def test_verbs_give_the_same_results_before_and_after_archiving(
-    config_home: ConfigHome, name: str
+    config_home: ConfigHome, relative_path: str
 ) -> None:
     """Read-only verbs, ``fork`` and ``untrim`` give the same results before and after archiving.
 
     The children are written to the folder in which the client stored the session.
     """
-    path = copy_from_corpus(config_home, name)
+    path = copy_from_corpus(config_home, relative_path)
     options = Options(keep_recent=0, min_savings=0, threshold=40)
     session = locate.session_file(path)
     decided = plan.plan_trim(plan.scan_session(session), config_home.where, options)

@@ -35,7 +35,7 @@ __all__ = ["cli", "document", "terminal_home"]
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("trim", SESSION, "--in-place"), ("rename", SESSION, "Other"), ("rename", SESSION, "--tag", "later"),
         ("delete", SESSION, "--yes"), ("resume", SESSION, "--print"), ("resume", SESSION, "--way", "go on"),
@@ -45,21 +45,21 @@ __all__ = ["cli", "document", "terminal_home"]
     ids=" ".join,
 )  # fmt: skip
 def test_changes_to_an_archived_copy_are_refused(
-    config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
+    config_home: ConfigHome, cli: Cli, arguments: tuple[str, ...]
 ) -> None:
     """Verbs that change or resume a session refuse an archived one and name the restore command."""
-    assert_archived_session_is_refused(config_home, cli, words)
+    assert_archived_session_is_refused(config_home, cli, arguments)
 
 
 def assert_archived_session_is_refused(
-    config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
+    config_home: ConfigHome, cli: Cli, arguments: tuple[str, ...]
 ) -> None:
     """Check that a verb names the restore command and leaves the archived copy unchanged."""
     kept = archive_and_remove(
         session_with_every_file(config_home, turns=3).path, config_home.environ
     )
     before = {path: path.read_bytes() for path in Path(kept.folder).rglob("*") if path.is_file()}
-    done = cli(*words)
+    done = cli(*arguments)
     said = done.stderr.decode()
     assert done.returncode == 1, said + done.stdout.decode()
     assert "only the archived copy is left" in said
@@ -168,9 +168,9 @@ def test_the_lineage_card_marks_archived_sessions(config_home: ConfigHome) -> No
     assert f"resume-hooks restore {SESSION}" in card
 
 
-@pytest.mark.parametrize(("verb", "words"), [("resume", ("--way", "go on")), ("continue", ())])
+@pytest.mark.parametrize(("verb", "arguments"), [("resume", ("--way", "go on")), ("continue", ())])
 def test_resume_restores_an_archived_session_in_a_terminal(
-    terminal_home: TerminalHome, verb: str, words: tuple[str, ...]
+    terminal_home: TerminalHome, verb: str, arguments: tuple[str, ...]
 ) -> None:
     """In a terminal, ``resume`` and ``continue`` ask before they restore an archived session.
 
@@ -180,13 +180,13 @@ def test_resume_restores_an_archived_session_in_a_terminal(
     os.utime(path, (1e9, 1e9))
     raw = path.read_bytes()
     archive_and_remove(path, terminal_home.home.environ)
-    screen = terminal_home.run(verb, session_id(2), *words)
+    screen = terminal_home.run(verb, session_id(2), *arguments)
     screen.wait_for("Restore the session and continue")
     screen.type("n")
     screen.key("Enter")
     assert screen.wait_for_end() == 130
     assert not path.exists()
-    screen = terminal_home.run(verb, session_id(2), *words)
+    screen = terminal_home.run(verb, session_id(2), *arguments)
     screen.wait_for("Restore the session and continue")
     screen.key("Enter")
     screen.wait_for(client_output_pattern(2, terminal_home.project))
