@@ -25,7 +25,7 @@ corpus."""
 LARGE_SESSION_ID = "0d5e5510-0000-4000-8000-0000000000b1"
 LONG_SESSION_ID = "0d5e5520-0000-4000-8000-0000000000b2"
 COMPACTED_SESSION_ID = "0d5e5530-0000-4000-8000-0000000000b3"
-Run = tuple[list[str], bytes, Path]
+CommandRun = tuple[list[str], bytes, Path]
 
 
 def run_in_process(
@@ -85,11 +85,11 @@ class Bench:
         self.long = folder / f"{LONG_SESSION_ID}.jsonl"
         self.known = {path.name for path in (*folder.iterdir(), self.long)}
 
-    def prompt_run(self, text: str) -> Run:
+    def prompt_run(self, text: str) -> CommandRun:
         """Return a run of the prompt hook in hooks.json, as the client's shell runs it."""
         return self.hook_run("UserPromptSubmit", prompt=text)
 
-    def hook_run(self, name: str, **fields: str) -> Run:
+    def hook_run(self, name: str, **fields: str) -> CommandRun:
         """Return a run of the hook that hooks.json declares for an event, on the large session."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))
         command = hooks["hooks"][name][0]["hooks"][0]["command"]
@@ -105,15 +105,17 @@ class Bench:
             self.work,
         )
 
-    def shell_run(self, *arguments: str) -> Run:
+    def shell_run(self, *arguments: str) -> CommandRun:
         """Return a run of a verb, as the installed command runs it."""
         code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from resume_hooks.__main__ import start; start()"
         return [sys.executable, "-c", code, str(self.plugin / "src"), *arguments], b"", self.work
 
-    def median_ms(self, run: Run, rounds: int, clean: Callable[[], None] = lambda: None) -> float:
+    def median_ms(
+        self, run: CommandRun, rounds: int, clean: Callable[[], None] = lambda: None
+    ) -> float:
         """Return the median time of a whole process in milliseconds.
 
-        Two runs before the measurement do not count. ``clean`` is called after each run.
+        The first two runs are not measured. ``clean`` is called after each run.
         """
         command, stdin, cwd = run
         times = []

@@ -238,7 +238,7 @@ def _read_real_turns() -> tuple[TurnRecords, ...]:
                 found.append([transcript.read_record(node) for node in turn.nodes])
     if not found:
         raise FileNotFoundError(
-            "The benchmarks are made of real turns: set RESUME_HOOKS_CORPUS (see tests/needs.py)"
+            "The benchmarks need real turns: set RESUME_HOOKS_CORPUS (see tests/needs.py)"
         )
     return tuple(found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from benchmarks.bench import Bench, Run, run_in_process
+from benchmarks.bench import Bench, CommandRun, run_in_process
 from benchmarks.generate import generate_session
 from benchmarks.trim import measure_run
 
@@ -63,7 +63,7 @@ def print_large_rows(bench: Bench) -> None:
     path.unlink()
 
 
-def _read_first_id(bench: Bench, run: Run) -> str:
+def _read_first_id(bench: Bench, run: CommandRun) -> str:
     command, _, cwd = run
     done = subprocess.run(command, capture_output=True, env=bench.env, cwd=cwd, check=True)
     return str(json.loads(done.stdout)["data"]["firstId"])

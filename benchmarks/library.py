@@ -12,7 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.bench import LARGE_SESSION_BYTES, LARGE_SESSION_ID, Bench, Run, run_in_process
+from benchmarks.bench import (
+    LARGE_SESSION_BYTES,
+    LARGE_SESSION_ID,
+    Bench,
+    CommandRun,
+    run_in_process,
+)
 from benchmarks.generate import generate_home, generate_session
 from resume_hooks.paths import project_key
 
@@ -71,7 +77,7 @@ class Library:
         for path in sorted((self.config / "projects").rglob("*.jsonl"))[number:]:
             path.unlink()
 
-    def run(self, run: Run, *, may_fail: bool = False) -> ProcessCost:
+    def run(self, run: CommandRun, *, may_fail: bool = False) -> ProcessCost:
         """Run a command in this home."""
         command, stdin, cwd = run
         before, begun = os.times(), time.perf_counter()
@@ -89,7 +95,7 @@ class Library:
 
     def measure_medians(
         self,
-        run: Run,
+        run: CommandRun,
         rounds: int = ROUNDS,
         before_each_run: Callable[[], object] = lambda: None,
         *,
@@ -106,7 +112,7 @@ class Library:
         )
         return ProcessCost(ms, cpu_ms, spent[-1].output)
 
-    def measure_peak_megabytes(self, run: Run) -> float:
+    def measure_peak_megabytes(self, run: CommandRun) -> float:
         """Return the peak memory of a process and its children in megabytes.
 
         Memory that several processes share is counted once.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import orjson
 
-from benchmarks.bench import LARGE_SESSION_ID, Bench, Run
+from benchmarks.bench import LARGE_SESSION_ID, Bench, CommandRun
 from benchmarks.library import (
     FILE_COUNT,
     ROUNDS,
@@ -139,7 +139,7 @@ def print_index_build_time(library: Library) -> None:
     print_note(f"{peak}; index {index / 1e6:,.1f} MB, {100 * index / size:.1f} % (12 %)")
 
 
-def format_peak_memory(library: Library, run: Run) -> str:
+def format_peak_memory(library: Library, run: CommandRun) -> str:
     """Return a text with the peak memory of a command."""
     return f"memory of all its processes {library.measure_peak_megabytes(run):,.0f} MB"
 

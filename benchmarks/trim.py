@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.bench import Bench, Run, run_in_process
+from benchmarks.bench import Bench, CommandRun, run_in_process
 from tests.builders import assistant, tool_result, tool_use, user, write_session
 
 LONG_LINE_BYTES = 60_000_000
@@ -58,7 +58,7 @@ def print_trims(bench: Bench, peer: str | None) -> None:
         kept.unlink()
 
 
-def make_own_runs(bench: Bench, session: Path) -> list[tuple[str, Run]]:
+def make_own_runs(bench: Bench, session: Path) -> list[tuple[str, CommandRun]]:
     """Return runs of our trims. Recent turns are trimmed, too, because the peer also trims them."""
     options = [session.stem, "--keep-recent", "0", "--json"]
     return [
@@ -71,7 +71,7 @@ def make_own_runs(bench: Bench, session: Path) -> list[tuple[str, Run]]:
     ]
 
 
-def make_peer_runs(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, Run]]:
+def make_peer_runs(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, CommandRun]]:
     """Return runs of the peer's trim commands. Without a peer, return no runs."""
     if peer is None:
         return []
@@ -98,7 +98,7 @@ def read_peer_savings(printed: bytes) -> str:
 
 
 def measure_run(
-    bench: Bench, run: Run, clean: Callable[[], None] = lambda: None, rounds: int = ROUNDS
+    bench: Bench, run: CommandRun, clean: Callable[[], None] = lambda: None, rounds: int = ROUNDS
 ) -> MeasuredRun:
     """Return the medians of ``rounds`` runs, after one run that is not measured."""
     times, memory, printed = [], [], b""

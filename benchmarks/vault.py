@@ -126,7 +126,7 @@ def print_archiving_times(folder: Path) -> None:
 
 
 def link(source: Path, target: Path) -> None:
-    """Give a file a second name."""
+    """Create a hard link to a file."""
     target.hardlink_to(source)
 
 

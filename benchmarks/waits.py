@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.bench import LARGE_SESSION_BYTES, Bench, Run, run_in_process
+from benchmarks.bench import LARGE_SESSION_BYTES, Bench, CommandRun, run_in_process
 from benchmarks.generate import generate_home
 from benchmarks.search import QUERIES
 
@@ -64,7 +64,7 @@ def main() -> int:
     return 0
 
 
-def print_medians(bench: Bench, runs: Mapping[str, Run], rounds: int) -> None:
+def print_medians(bench: Bench, runs: Mapping[str, CommandRun], rounds: int) -> None:
     """Print the median time of each run. The first ``UNCOUNTED_ROUNDS`` rounds are not counted."""
     spent: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(UNCOUNTED_ROUNDS + rounds):
@@ -94,7 +94,7 @@ def print_search_percentiles(bench: Bench, folder: Path) -> None:
         print(f"search, {name:20} {statistics.median(spent):8.1f} ms, p95 {high:.1f}")
 
 
-def measure_processor_ms(env: Mapping[str, str], run: Run) -> float:
+def measure_processor_ms(env: Mapping[str, str], run: CommandRun) -> float:
     """Return the processor time of a process and its descendants in milliseconds."""
     command, stdin, cwd = run
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -27,7 +27,9 @@ def main() -> int:
         print(repr(send_prompt("please fix the failing test", work, environ)))
         print_heading("You type /full, or >resume in clients before 2.1.287")
         print(send_prompt(">resume", work, environ))
-        print_heading("You type /handoff fix the flaky upload test, or >handoff in these clients")
+        print_heading(
+            "You type /handoff fix the flaky upload test, or >handoff in clients before 2.1.287"
+        )
         print(send_prompt(">handoff fix the flaky upload test", work, environ))
         child = newest_session(folder)
         print_heading("resume-hooks lineage, in a shell")

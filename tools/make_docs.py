@@ -365,7 +365,7 @@ HOOK_DECLARATION_FILES = ("hooks.json", "codex.json")
 
 
 def insert_context_tokens(script: Path) -> str:
-    """Return a script with the minimum context size, in tokens, at which it asks the engine."""
+    """Return the text of a script, with the current number of tokens from which on it asks the engine."""
     text = script.read_text(encoding="utf-8")
     renewed, count = re.subn(r"(?<= |\n)check_at=\d+", f"check_at={FULLNESS_CHECK_TOKENS}", text)
     if count != 1:

@@ -29,7 +29,7 @@ To add a way, in ``ways.py``:
 
 To add sessions, write ``truth_<set>_<reader>.jsonl`` beside this file, with a set from
 ``truth.LABEL_SETS`` and a line per item: its ``session`` (a path below the corpus, without .jsonl),
-``kind`` (``truth.KINDS``), ``record`` (the line, counted from 0), ``block`` (its position in the
+``kind`` (``truth.ITEM_KINDS``), ``record`` (the line, counted from 0), ``block`` (its position in the
 record's content), the ``start`` and ``end`` of its characters there (of a call, in its command or
 path), and ``in_summary``: whether the summary of a later compaction contains it, or null if there
 is none.

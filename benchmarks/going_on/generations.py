@@ -228,7 +228,7 @@ def count_facts_in(opening: str, facts: Sequence[Fact]) -> FactCounts:
         )
 
     old = [(fact, value) for fact in facts for value in fact.old_values]
-    kept_facts = [fact for fact in facts if is_value_stated(fact, fact.value)]
+    kept_facts = [fact for fact in facts if is_value_stated(fact, fact.current_value)]
     return FactCounts(
         len(facts), len(kept_facts), len(old), sum(is_value_stated(*pair) for pair in old)
     )

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.going_on.judge import collapse_spaces, row_contains_item, text_contains_item
-from benchmarks.going_on.truth import KINDS, Item, find_transcript, read_labelled_items
+from benchmarks.going_on.truth import ITEM_KINDS, Item, find_transcript, read_labelled_items
 from benchmarks.going_on.ways import (
     Remainder,
     copy_session,
@@ -29,7 +29,7 @@ IN, NEAR, OUT = "in context", "one read away", "out of reach"
 COLUMN_HEADINGS = (
     "way",
     "request, tokens",
-    *(f"{kind}s" for kind in KINDS),
+    *(f"{kind}s" for kind in ITEM_KINDS),
     "all",
     "or one read away",
 )
@@ -46,7 +46,7 @@ class WayTotals:
 
     request_tokens: list[int] = field(default_factory=list)
     place_counts_by_kind: dict[str, Counter[str]] = field(
-        default_factory=lambda: {kind: Counter() for kind in KINDS}
+        default_factory=lambda: {kind: Counter() for kind in ITEM_KINDS}
     )
 
     def add_result(self, remainder: Remainder | None, labelled_items: Iterable[Item]) -> None:
@@ -117,7 +117,7 @@ def format_row(way_name: str, totals: WayTotals) -> str:
     """
     if not totals.request_tokens:
         return f"| {way_name} |{' |' * (len(COLUMN_HEADINGS) - 1)}"
-    counts = [totals.place_counts_by_kind[kind] for kind in KINDS]
+    counts = [totals.place_counts_by_kind[kind] for kind in ITEM_KINDS]
     whole = sum(counts, Counter[str]())
     cells = [way_name, f"{statistics.median(totals.request_tokens):,.0f}"]
     cells += [_format_percent(each[IN], each.total()) for each in (*counts, whole)]
@@ -130,7 +130,7 @@ def build_readers_row(covered: Sequence[Item]) -> str:
     kept = Counter(item.kind for item in covered if item.is_in_summary)
     whole = Counter(item.kind for item in covered)
     cells = ["the client's summary, as readers judge it", ""]
-    cells += [_format_percent(kept[kind], whole[kind]) for kind in KINDS]
+    cells += [_format_percent(kept[kind], whole[kind]) for kind in ITEM_KINDS]
     return f"| {' | '.join([*cells, _format_percent(kept.total(), whole.total())])} | |"
 
 
@@ -140,7 +140,7 @@ def _measure_usual_handoff(source: Path) -> Remainder:
         return next(
             went.remainder
             for went in run_ways_on_session(path)
-            if went.way == USUAL_HANDOFF_NAME and went.remainder is not None
+            if went.way_name == USUAL_HANDOFF_NAME and went.remainder is not None
         )
 
 
@@ -172,7 +172,7 @@ def _format_table(sums: Mapping[str, WayTotals]) -> Iterator[str]:
 def _format_item_counts(labelled_items: Sequence[Item]) -> str:
     by_kind = Counter(item.kind for item in labelled_items)
     return f"{len(labelled_items)} items: " + ", ".join(
-        f"{by_kind[kind]} {kind}s" for kind in KINDS
+        f"{by_kind[kind]} {kind}s" for kind in ITEM_KINDS
     )
 
 

@@ -49,7 +49,7 @@ class Fact(NamedTuple):
     statements: Sequence[Statement]
 
     @property
-    def value(self) -> str:
+    def current_value(self) -> str:
         """The current value."""
         return self.statements[-1].value
 

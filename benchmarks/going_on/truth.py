@@ -29,7 +29,7 @@ We have not read the items that our handoffs miss in them, except for four const
 texts of skills.
 """
 
-KINDS = ("decision", "constraint", "command", "failure", "file")
+ITEM_KINDS = ("decision", "constraint", "command", "failure", "file")
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class WayResult(NamedTuple):
     ``remainder`` is None if the way could not be run.
     """
 
-    way: str
+    way_name: str
     remainder: Remainder | None
 
 
@@ -138,7 +138,7 @@ def measure_file_result(
 
 
 def resolve_peer_references(remainder: Remainder) -> Remainder:
-    """Return a result that also names the records to which the peer's placeholders refer."""
+    """Return a remainder that also names the records to which the peer's placeholders refer."""
     return remainder._replace(
         named_record_numbers=remainder.named_record_numbers
         | {int(line) - 1 for line in PEER_REFERENCE_PATTERN.findall(remainder.text)}

@@ -23,7 +23,13 @@ from benchmarks.recall.judge import (
     judge_answer,
 )
 from benchmarks.recall.naive import FusedNaiveSearcher, NaiveSearcher
-from benchmarks.recall.questions import KINDS, QUESTION_HALVES, CorpusHome, Question, read_questions
+from benchmarks.recall.questions import (
+    QUESTION_HALVES,
+    QUESTION_KINDS,
+    CorpusHome,
+    Question,
+    read_questions,
+)
 from benchmarks.recall.ripgrep import RipgrepSearcher
 from benchmarks.recall.searcher import OwnSearcher, RetryingSearcher, Searcher, UnindexedSearcher
 from tests.needs import corpus_folder
@@ -71,7 +77,7 @@ def print_table(title: str, results: Sequence[tuple[Searcher, Sequence[JudgedAns
         f"{'empty':>7} {'strong':>8} {'median':>8} {'p95':>8}"
     )
     for searcher, asked in results:
-        for kind in KINDS:
+        for kind in QUESTION_KINDS:
             chosen = [one for one in asked if one.question.kind == kind]
             if not chosen:
                 continue

@@ -27,7 +27,7 @@ from tests.needs import corpus_folder
 
 QUESTIONS_FOLDER = Path(__file__).parent
 QUESTION_HALVES = ("tune", "kept")
-KINDS = ("natural", "paraphrased", "unanswerable")
+QUESTION_KINDS = ("natural", "paraphrased", "unanswerable")
 
 
 class Question(NamedTuple):

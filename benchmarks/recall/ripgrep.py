@@ -100,7 +100,7 @@ def _grep(word: str, folder: str) -> _FoundLines:
 def _find_lines(word: str, folder: str) -> Iterator[_Line]:
     """Yield the lines that contain a word.
 
-    ripgrep prints only their numbers, because a line may have megabytes.
+    ripgrep prints only the numbers of the lines, because a line may have several megabytes.
     """
     options = [
         "-F",

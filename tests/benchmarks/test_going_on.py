@@ -176,7 +176,9 @@ def test_a_stored_summary_of_a_model_is_measured(
         monkeypatch.setenv("BENCH_SUMMARIES", str(folder))
         with copy_session(find_transcript(SAMPLE_LABEL_SET)) as path:
             left = next(
-                went.remainder for went in run_ways_on_session(path) if went.way == MODEL_WAYS[0]
+                went.remainder
+                for went in run_ways_on_session(path)
+                if went.way_name == MODEL_WAYS[0]
             )
         assert bool(left and "src/nowhere.py" in left.text) is is_there
 
@@ -212,7 +214,7 @@ def test_planted_facts_are_distinct() -> None:
         assert sum(fact.statements[0].generation > 0 for fact in of_kind) == LATE_FACT_COUNT
     for fact in facts:
         assert not any(fact.subject in other.subject for other in facts if other is not fact)
-        assert not any(fact.value in old for old in fact.old_values)
+        assert not any(fact.current_value in old for old in fact.old_values)
 
 
 def test_a_planted_fact_is_kept_if_a_sentence_states_it() -> None:

@@ -24,8 +24,8 @@ from benchmarks.recall.judge import (
 from benchmarks.recall.measure import MAX_HITS, ask_questions
 from benchmarks.recall.naive import MAX_CHUNK_WORDS, FusedNaiveSearcher, NaiveSearcher, find_words
 from benchmarks.recall.questions import (
-    KINDS,
     QUESTION_HALVES,
+    QUESTION_KINDS,
     CorpusHome,
     Place,
     Question,
@@ -103,7 +103,7 @@ def test_questions_are_distinct_and_of_three_kinds() -> None:
     assert len({question.id for question in asked}) == len(asked)
     assert len({question.text.casefold() for question in asked}) == len(asked)
     assert Counter(question.kind for question in asked) == dict(
-        zip(KINDS, (150, 102, 48), strict=True)
+        zip(QUESTION_KINDS, (150, 102, 48), strict=True)
     )
     assert all(
         bool(question.answer_lines) != (question.kind == "unanswerable") for question in asked

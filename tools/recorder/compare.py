@@ -104,12 +104,13 @@ def _compare_case(case: str, old: Row, new: Row, stores: tuple[Path, Path]) -> I
             yield Difference(case, name, f"mode {was.get('mode')} is {now.get('mode')}", [path])
         if was["sha256"] != now["sha256"]:
             kind, example = _describe_file_difference(
-                _read_stored(was["sha256"], stores[0]), _read_stored(now["sha256"], stores[1])
+                _read_stored_content(was["sha256"], stores[0]),
+                _read_stored_content(now["sha256"], stores[1]),
             )
             yield Difference(case, name, kind, [path, *example])
 
 
-def _read_stored(name: str, store: Path) -> bytes:
+def _read_stored_content(name: str, store: Path) -> bytes:
     path = store / name[:2] / f"{name}.z"
     return zlib.decompress(path.read_bytes()) if path.exists() else f"({name})".encode()
 

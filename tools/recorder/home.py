@@ -104,7 +104,7 @@ class RecorderHome:
         """Write a session and the files beside it, and return the path of the session's file."""
         for place, source in session.companion_files.items():
             self._write_file(place, source.read_bytes())
-        return self._write_file(session.place, session.content)
+        return self._write_file(session.path_in_home, session.content)
 
     def _write_file(self, path_in_home: str, content: bytes) -> str:
         path = self.root / "home" / path_in_home.format(key=self.key)

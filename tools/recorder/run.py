@@ -215,6 +215,6 @@ def select_one_per_path(sessions: list[Session]) -> Iterator[Session]:
     """Yield the sessions that fit into one home: the first session for each path."""
     known_paths: set[str] = set()
     for session in sessions:
-        if session.place not in known_paths:
-            known_paths.add(session.place)
+        if session.path_in_home not in known_paths:
+            known_paths.add(session.path_in_home)
             yield session

@@ -26,7 +26,7 @@ RANDOM_SEED = 51
 class Session(NamedTuple):
     """A session: its content, its id, and the files beside it.
 
-    ``name`` identifies the session in the record. ``place`` is the path of its file relative to the
+    ``name`` identifies the session in the record. ``path_in_home`` is the path of the session's file relative to the
     home, with ``{key}`` instead of the name of the project folder. ``companion_files`` maps the relative
     path of each file beside it to the file in the corpus.
     """
@@ -34,7 +34,7 @@ class Session(NamedTuple):
     agent: str
     name: str
     session_id: str
-    place: str
+    path_in_home: str
     content: bytes
     companion_files: dict[str, Path]
 
