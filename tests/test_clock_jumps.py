@@ -79,16 +79,19 @@ def answer_of_hook(
     return dict(json.loads(out)) if out else {}
 
 
-@pytest.mark.parametrize("jump", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
+@pytest.mark.parametrize("jump_seconds", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
 def test_sessions_before_and_after_a_clock_jump_are_not_linked(
-    config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
+    config_home: ConfigHome,
+    shifted_clock: ShiftedClock,
+    session_in_client: str,
+    jump_seconds: float,
 ) -> None:
     """If the clock jumps too far between one session's end and the next one's start, no link is recorded.
 
     The note that was written at the end is deleted, so the next two sessions are linked again.
     """
     answer_of_hook(session.main, session_in_client, hook_event_name="SessionEnd", reason="clear")
-    shifted_clock.ahead = jump
+    shifted_clock.ahead = jump_seconds
     answer_of_hook(
         session.main,
         session_in_client,
@@ -101,10 +104,10 @@ def test_sessions_before_and_after_a_clock_jump_are_not_linked(
         linked
         == (
             [(SESSION, NEXT_SESSION_ID)]
-            if abs(jump) <= session.MAX_END_TO_START_SECONDS - 5
+            if abs(jump_seconds) <= session.MAX_END_TO_START_SECONDS - 5
             else []
         )
-        or abs(jump) == 60
+        or abs(jump_seconds) == 60
     )
     assert not hook_state.list_note_names("clear-")
     answer_of_hook(session.main, session_in_client, hook_event_name="SessionEnd", reason="clear")
@@ -118,13 +121,16 @@ def test_sessions_before_and_after_a_clock_jump_are_not_linked(
     assert read_links(config_home.where)[-1].child_id == session_id(3)
 
 
-@pytest.mark.parametrize("jump", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
+@pytest.mark.parametrize("jump_seconds", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
 def test_a_clock_jump_closes_an_open_question(
-    config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
+    config_home: ConfigHome,
+    shifted_clock: ShiftedClock,
+    session_in_client: str,
+    jump_seconds: float,
 ) -> None:
     """If the clock jumps after a question, the question is no longer open but can be asked again."""
     confirmations.store_question(StoredQuestion(SESSION, "", time.time()))
-    shifted_clock.ahead = jump
+    shifted_clock.ahead = jump_seconds
     found = confirmations.find_question(SESSION)
     assert found is not None
     assert not found.is_open
@@ -134,9 +140,12 @@ def test_a_clock_jump_closes_an_open_question(
     assert again.is_open
 
 
-@pytest.mark.parametrize("jump", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
+@pytest.mark.parametrize("jump_seconds", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
 def test_a_handoff_survives_a_clock_jump(
-    config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
+    config_home: ConfigHome,
+    shifted_clock: ShiftedClock,
+    session_in_client: str,
+    jump_seconds: float,
 ) -> None:
     """If the clock jumps after a handoff, its child still exists, and a second handoff works.
 
@@ -144,7 +153,7 @@ def test_a_handoff_survives_a_clock_jump(
     """
     said = answer_of_hook(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
     assert "handed off" in said
-    shifted_clock.ahead = jump
+    shifted_clock.ahead = jump_seconds
     started = answer_of_hook(
         session.main,
         session_in_client,
@@ -153,7 +162,8 @@ def test_a_handoff_survives_a_clock_jump(
         source="startup",
     )
     assert (
-        "waits here" not in str(started) or 0 <= jump <= pending_handoff.ANNOUNCEMENT_PERIOD_SECONDS
+        "waits here" not in str(started)
+        or 0 <= jump_seconds <= pending_handoff.ANNOUNCEMENT_PERIOD_SECONDS
     )
     again = answer_of_hook(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
     assert "handed off" in again
@@ -161,31 +171,34 @@ def test_a_handoff_survives_a_clock_jump(
     assert (config_home.project() / f"{link.child_id}.jsonl").is_file()
 
 
-@pytest.mark.parametrize("jump", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
+@pytest.mark.parametrize("jump_seconds", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
 def test_a_clock_jump_releases_a_claimed_note(
-    config_home: ConfigHome, shifted_clock: ShiftedClock, jump: float
+    config_home: ConfigHome, shifted_clock: ShiftedClock, jump_seconds: float
 ) -> None:
     """If the clock jumps after a hook has claimed a note, the note can be claimed again."""
     hook_state.write_note("x", {})
     assert hook_state.claim_note("x")
     assert not hook_state.claim_note("x")
-    shifted_clock.ahead = jump
+    shifted_clock.ahead = jump_seconds
     assert hook_state.claim_note("x")
 
 
-@pytest.mark.parametrize("jump", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
+@pytest.mark.parametrize("jump_seconds", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
 def test_a_clock_jump_does_not_break_lists_and_search(
-    config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
+    config_home: ConfigHome,
+    shifted_clock: ShiftedClock,
+    session_in_client: str,
+    jump_seconds: float,
 ) -> None:
     """If the clock jumps, a list shows no negative numbers of days, and the index is complete."""
     os.utime(session_in_client, (time.time() - 3_600,) * 2)
-    shifted_clock.ahead = jump
+    shifted_clock.ahead = jump_seconds
     (row,) = listing.list_project(CWD, config_home.where)
     assert row.days_to_expiry is None or row.days_to_expiry >= 0
     assert clock.parse_timestamp(row.end_time) is not None
     assert (
         "clock" in describe_open_session(session_file(session_in_client), config_home.where)
-    ) == (jump == -YEAR_SECONDS), "unknown counts as open"
+    ) == (jump_seconds == -YEAR_SECONDS), "unknown counts as open"
     with opened_index(config_home.where) as index:
         assert index.postings.record_count == 12
     shifted_clock.ahead = 0
@@ -213,9 +226,9 @@ def test_a_clock_jump_does_not_mix_entries_of_trash_and_backups(
     assert len(set(folders)) == 3
 
 
-@pytest.mark.parametrize("jump", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
+@pytest.mark.parametrize("jump_seconds", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
 def test_a_clock_jump_does_not_block_an_install(
-    tmp_path: Path, jump: float, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, jump_seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the clock jumps after a failed installation, the next installation does not have to wait."""
     import sys
@@ -235,4 +248,6 @@ def test_a_clock_jump_does_not_block_an_install(
     }
     (tmp_path / "install.json").write_text(json.dumps(state))
     assert not install_attempt.is_installation_due(tmp_path, locks, now + 1, is_requested=False)
-    assert install_attempt.is_installation_due(tmp_path, locks, now + jump, is_requested=False)
+    assert install_attempt.is_installation_due(
+        tmp_path, locks, now + jump_seconds, is_requested=False
+    )

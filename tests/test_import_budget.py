@@ -233,8 +233,10 @@ def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHom
     )
 
 
-@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
-def test_a_repeated_search_imports_few_libraries(config_home: ConfigHome, form: list[str]) -> None:
+@pytest.mark.parametrize("output_options", [[], ["--json"]], ids=["text", "json"])
+def test_a_repeated_search_imports_few_libraries(
+    config_home: ConfigHome, output_options: list[str]
+) -> None:
     """A search imports none of the libraries click, pydantic and multiprocessing.
 
     If the search is repeated and the index has not changed, the search does not import orjson
@@ -243,7 +245,9 @@ def test_a_repeated_search_imports_few_libraries(config_home: ConfigHome, form: 
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):
         found = add_parent_packages(
-            list_imported_modules(config_home, "search", None, "search", "--all", "prompt", *form)
+            list_imported_modules(
+                config_home, "search", None, "search", "--all", "prompt", *output_options
+            )
         )
         assert found >= INDEX_MODULES
         assert found.isdisjoint(

@@ -53,7 +53,7 @@ MAX_CPU_SECONDS = 3.0
 A regular expression with quadratic time would take minutes.
 """
 
-REPEATED_TEXTS = (
+REPEATED_BEGINNINGS = (
     "a", "\x1b[", "\x1b]", "\x9d", "<command-name>", "<system-reminder>", "``` ", "[", "(", "- [ ] ", "https://", "../",
     '"', "'", "{", "\n", "> ", "==", "-----BEGIN ", "eyJ", "x@y.", " \t", "\\", " · handoff 2", "[SESSION LINEAGE]",
     "echo a | ", "key=", "</", "#", "1. ",
@@ -101,13 +101,13 @@ def test_ten_thousand_notes_are_read_quickly(config_home: ConfigHome) -> None:
     assert time.process_time() - began < MAX_CPU_SECONDS
 
 
-@pytest.mark.parametrize("unit", REPEATED_TEXTS)
-def test_repeated_text_is_processed_in_linear_time(config_home: ConfigHome, unit: str) -> None:
-    """Every function processes a text of 60,000 repeated characters within the time limit.
+@pytest.mark.parametrize("beginning", REPEATED_BEGINNINGS)
+def test_repeated_text_is_processed_in_linear_time(config_home: ConfigHome, beginning: str) -> None:
+    """Every function processes a repetitive text of 60,000 characters within the time limit.
 
     The text is used as a prompt, a command, an output, an answer and a title.
     """
-    text = unit * (60_000 // len(unit)) + "!"
+    text = beginning * (60_000 // len(beginning)) + "!"
     rows = [
         user(text, uuid="u"),
         tool_use("c", uuid="t", parent="u", name="Bash", tool_input={"command": text}),

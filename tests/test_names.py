@@ -33,7 +33,7 @@ They are part of so many other names that nobody could search for them.
 VAGUE_FIELD_NAMES = frozenset(["given", "mine", "pays", "unread", "voice"])
 """Words that are not allowed as a field's name. Option fields keep the names that users type."""
 
-AWKWARD_PHRASES = re.compile(
+AWKWARD_PHRASE_PATTERN = re.compile(
     r"\b(?:(?<![Tt]here )(?:is no(?! longer\b)|are none|is none)|that which)\b"
 )
 """Phrases that sound odd to a native reader. "There is no such session" and "is no longer needed"
@@ -154,7 +154,7 @@ def test_no_sentence_has_an_awkward_phrase(path: Path) -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    awkward = [text for text in texts if AWKWARD_PHRASES.search(" ".join(text.split()))]
+    awkward = [text for text in texts if AWKWARD_PHRASE_PATTERN.search(" ".join(text.split()))]
     assert [text for text in awkward if "(?" not in text] == []
 
 

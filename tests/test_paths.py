@@ -251,11 +251,11 @@ def test_the_newest_copy_of_a_session_is_found(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    "hostile", ["../../../etc/passwd", "", SESSION + "/../x", "*", SESSION[:8], "\0" * 36]
+    "hostile_text", ["../../../etc/passwd", "", SESSION + "/../x", "*", SESSION[:8], "\0" * 36]
 )
-def test_find_session_accepts_only_ids(config_home: ConfigHome, hostile: str) -> None:
+def test_find_session_accepts_only_ids(config_home: ConfigHome, hostile_text: str) -> None:
     """``find_session`` returns None if the text is not a session id."""
-    assert find_session(hostile, config_home.where) is None
+    assert find_session(hostile_text, config_home.where) is None
 
 
 def test_a_private_folder_is_made_or_reused(tmp_path: Path) -> None:

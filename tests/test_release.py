@@ -59,10 +59,11 @@ def test_each_published_file_has_a_checksum(release_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "lock"), [("resume-hooks", "requirements"), ("resume-hooks-team", "requirements-team")]
+    ("name", "lock_file_name"),
+    [("resume-hooks", "requirements"), ("resume-hooks-team", "requirements-team")],
 )
-def test_each_package_of_a_lock_is_in_the_component_list(
-    release_folder: Path, name: str, lock: str
+def test_each_package_of_a_lock_file_is_in_the_component_list(
+    release_folder: Path, name: str, lock_file_name: str
 ) -> None:
     """The CycloneDX list contains each package of a lock file, with its version and its hashes."""
     document = json.loads((release_folder / f"{name}.cdx.json").read_text(encoding="utf-8"))
@@ -70,7 +71,7 @@ def test_each_package_of_a_lock_is_in_the_component_list(
         "CycloneDX",
         __version__,
     )
-    text = (release_folder / "plugin" / f"{lock}.lock").read_text(encoding="utf-8")
+    text = (release_folder / "plugin" / f"{lock_file_name}.lock").read_text(encoding="utf-8")
     assert {(each["name"], each["version"]) for each in document["components"]} == set(
         PINNED_PACKAGE_PATTERN.findall(text)
     )

@@ -43,7 +43,7 @@ CASES_BY_DEFECT_CODE = {case.defect_code: case for case in CASES}
 UNSIGNED_SESSION = CASES_BY_DEFECT_CODE["thinking-unsigned"].content
 OVERLOADED_ERROR = "Overloaded"
 REPAIR_QUESTION = "2. Open the repaired copy"
-HANDOFF_HINT = r"/handoff\s+opens a new session"
+HANDOFF_HINT_PATTERN = r"/handoff\s+opens a new session"
 QUIET_ENV_WITHOUT_RETRIES = QUIET_ENV | {
     "RESUME_HOOKS_VAULT": "off",
     "CLAUDE_CODE_MAX_RETRIES": "0",
@@ -204,11 +204,11 @@ def test_a_handoff_is_suggested_once_if_no_repair_helps(tui: Tui, plugin: Path) 
     In this case, only the client's memory contains the content that the API refuses.
     """
     open_refused_session(tui, plugin, VALID_CONTENT, CHANGED_THINKING_ERROR)
-    tui.wait_for(HANDOFF_HINT)
+    tui.wait_for(HANDOFF_HINT_PATTERN)
     tui.submit("hello again DELTA")
     tui.wait_for("DELTA[^─]*API Error")
     tui.wait_until_idle(2)
-    assert len(re.findall(HANDOFF_HINT, tui.text())) == 1
+    assert len(re.findall(HANDOFF_HINT_PATTERN, tui.text())) == 1
     assert len(tui.home.sessions()) == 1
 
 

@@ -42,7 +42,7 @@ from tests.e2e.test_inside import (
 from tests.e2e.test_trim_trigger import outputs_by_call
 from tests.needs import one_in
 
-COMPACTION_REPORT = r"@60k: \d+k tokens, now about \d+k; back: /untrim$"
+COMPACTION_REPORT_PATTERN = r"@60k: \d+k tokens, now about \d+k; back: /untrim$"
 USAGE_ABOVE_THRESHOLD = Usage(input_tokens=10, cache_read_input_tokens=100_000)
 TRIM_AT_60K_ENV = {"RESUME_HOOKS_COMPACTION": "trim@60k"}
 
@@ -105,7 +105,7 @@ def test_a_session_above_the_threshold_is_compacted_after_the_turn(
     open_real_session(small_tui, plugin, {"RESUME_HOOKS_COMPACTION": f"{compaction_setting}@60k"})
     small_tui.api.usage = USAGE_ABOVE_THRESHOLD
     small_tui.submit("hello ALPHA")
-    small_tui.wait_for(compaction_setting + COMPACTION_REPORT)
+    small_tui.wait_for(compaction_setting + COMPACTION_REPORT_PATTERN)
     small_tui.wait_until_idle()
     assert len(small_tui.api.main_requests()) == 1
     assert summary_requests(small_tui) == []
@@ -200,7 +200,7 @@ def test_a_compaction_waits_until_the_box_is_empty(tui: Tui, plugin: Path, paren
     assert prompts_before_compactions(parent) == []
     tui.clear_restored_prompt()
     tui.submit("fourth")
-    tui.wait_for("trim" + COMPACTION_REPORT)
+    tui.wait_for("trim" + COMPACTION_REPORT_PATTERN)
     assert wait_until(lambda: len(prompts_before_compactions(parent)) == 1)
 
 

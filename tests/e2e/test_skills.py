@@ -155,9 +155,9 @@ def test_the_skill_reads_without_permission(
     assert f"--lineage {child.stem}" in said
 
 
-@pytest.mark.parametrize("mode", one_in(2, ["default", "auto"]))
+@pytest.mark.parametrize("permission_mode", one_in(2, ["default", "auto"]))
 def test_the_skill_reads_in_the_tui_without_a_question(
-    tui: Tui, plugin: Path, child: Path, mode: str
+    tui: Tui, plugin: Path, child: Path, permission_mode: str
 ) -> None:
     """On the screen, the calls that the skill recover-context teaches run without a dialog."""
     tui.api.script = [
@@ -166,7 +166,10 @@ def test_the_skill_reads_in_the_tui_without_a_question(
         "ALL-RECOVERED",
     ]
     tui.start(
-        ["--permission-mode", mode], resume=child.stem, plugin_dir=plugin, extra_env=ENGINE_ENV
+        ["--permission-mode", permission_mode],
+        resume=child.stem,
+        plugin_dir=plugin,
+        extra_env=ENGINE_ENV,
     )
     tui.submit("where were we?")
     tui.wait_for("ALL-RECOVERED|Esc to cancel")

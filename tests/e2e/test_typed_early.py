@@ -27,14 +27,14 @@ COMMANDS_WITH_TYPING_TIMES = [
 
 
 def type_after_command(
-    tui: Tui, command: str, delay_seconds: float, key_interval: float, words: str
+    tui: Tui, command: str, delay_seconds: float, key_interval_seconds: float, words: str
 ) -> None:
     """Type a command and Enter, wait ``delay_seconds`` seconds, then type ``words`` and Enter."""
     tui.submit(command)
     time.sleep(delay_seconds)
     for letter in words:
         tui.type(letter)
-        time.sleep(key_interval)
+        time.sleep(key_interval_seconds)
     tui.key("Enter")
 
 

@@ -93,9 +93,9 @@ class Draws:
         """Return True in one of ``one_in`` calls on average, and always False after the end of the bytes."""
         return self.number_below(one_in) == one_in - 1
 
-    def pick(self, things: Sequence[Value]) -> Value:
-        """Return one of ``things``."""
-        return things[self.number_below(len(things))]
+    def pick(self, values: Sequence[Value]) -> Value:
+        """Return one of ``values``."""
+        return values[self.number_below(len(values))]
 
     def draw_list(self, max_count: int, draw_item: Callable[[], Value]) -> list[Value]:
         """Return a list of at most ``max_count`` values that ``draw_item`` returns."""
