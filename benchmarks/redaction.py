@@ -26,7 +26,7 @@ from hypothesis.strategies import from_regex
 from resume_hooks import redaction
 from resume_hooks.parts.secrets import cleaner, literals
 from resume_hooks.parts.secrets.cleaner import SecretCleaner
-from resume_hooks.parts.secrets.file_scan import BLOCK_BYTES
+from resume_hooks.parts.secrets.file_scan import SCAN_BLOCK_BYTES
 from resume_hooks.redaction.json_lines import find_secrets_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.redaction.texts import positions_of_possible_secrets
@@ -129,7 +129,7 @@ def _find_secret_kinds(lines: list[bytes]) -> Iterator[str]:
 def print_times(files: dict[Path, list[bytes]]) -> None:
     """Print the speed of the first pass over the corpus on one core."""
     raw = b"".join(path.read_bytes() for path in files)
-    blocks = [raw[at : at + BLOCK_BYTES] for at in range(0, len(raw), BLOCK_BYTES)]
+    blocks = [raw[at : at + SCAN_BLOCK_BYTES] for at in range(0, len(raw), SCAN_BLOCK_BYTES)]
     best = min(_measure_scan_seconds(blocks) for _ in range(3))
     print(
         f"first pass                       {len(raw) / best / 1e6:6.0f} MB/s of processor time, {len(raw):,} bytes"

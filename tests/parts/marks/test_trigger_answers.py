@@ -20,7 +20,7 @@ from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.prompt import card_of_trigger, is_trigger_off
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks import state
-from resume_hooks.parts.marks.cards import format_unchanged_lines
+from resume_hooks.parts.marks.cards import describe_what_stays_unchanged
 from resume_hooks.parts.marks.plan_back import OmittedRecords
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.parts.marks.trigger_answers import QUESTION_FILE_PREFIX
@@ -410,11 +410,11 @@ def test_the_receipt_of_back_names_rewind_files(monkeypatch: pytest.MonkeyPatch)
     If ``resume-hooks`` is not on PATH, the command has the full path of the engine.
     """
     kept = OmittedRecords(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
-    assert f"    resume-hooks rewind-files {SESSION} --to e1" in format_unchanged_lines(
+    assert f"    resume-hooks rewind-files {SESSION} --to e1" in describe_what_stays_unchanged(
         handoff_receipt(parent_session_id=SESSION), kept
     )
     monkeypatch.delenv("PATH")
     assert (
         "/hooks/engine rewind-files "
-        in format_unchanged_lines(handoff_receipt(parent_session_id=SESSION), kept)[-1]
+        in describe_what_stays_unchanged(handoff_receipt(parent_session_id=SESSION), kept)[-1]
     )

@@ -68,12 +68,12 @@ def test_a_secret_is_reported_with_its_kind_place_and_time(
     """A secret is reported with its kind, place, time, length and reference, but without its text."""
     (leak,) = audit_everything(config_home).leaks
     number = session_with_secret.read_bytes().count(b"\n") - 1
-    assert (leak.kind, leak.place, leak.reference) == (
+    assert (leak.kind, leak.place, leak.record_reference) == (
         "github-pat",
         "transcript",
         f"{SESSION}:{number}",
     )
-    assert (leak.uuid, leak.time, leak.length) == ("leak", "2026-01-31T09:31:39.000Z", 40)
+    assert (leak.record_uuid, leak.time, leak.length) == ("leak", "2026-01-31T09:31:39.000Z", 40)
     assert (
         session_with_secret.read_bytes()[leak.offset : leak.offset + leak.length]
         == GITHUB_TOKEN.encode()
@@ -85,8 +85,12 @@ def test_a_secret_in_a_folder_name_is_reported_once(config_home: ConfigHome) -> 
     records = [{**record, "cwd": f"/home/user/{GITHUB_TOKEN}"} for record in conversation(3)]
     write_session(config_home.project(), SESSION, records)
     (leak,) = audit_everything(config_home).leaks
-    assert (leak.kind, leak.place, leak.reference) == ("github-pat", "folder name", f"{SESSION}:0")
-    assert leak.file.endswith(f"{SESSION}.jsonl")
+    assert (leak.kind, leak.place, leak.record_reference) == (
+        "github-pat",
+        "folder name",
+        f"{SESSION}:0",
+    )
+    assert leak.file_path.endswith(f"{SESSION}.jsonl")
 
 
 def test_secrets_in_names_of_plans_and_models_are_redacted() -> None:
@@ -153,7 +157,7 @@ def test_an_unfinished_line_is_read_again_when_complete(
     with session_with_secret.open("ab") as stream:
         stream.write(whole[-60:])
     leaks = audit_everything(config_home).leaks
-    assert [leak.uuid for leak in leaks] == ["leak", "torn"]
+    assert [leak.record_uuid for leak in leaks] == ["leak", "torn"]
 
 
 @pytest.mark.parametrize("change", ["replaced", "cut", "rewritten"])
@@ -234,7 +238,7 @@ def test_an_audit_covers_sidecars_trash_and_sub_agents(
     assert set(found) == {
         ("transcript", "github-pat"), ("sidecar", "private-key"), ("sub-agent", "github-pat"),
     }  # fmt: skip
-    assert found["sub-agent", "github-pat"].reference == f"{SESSION}/agent-a1b2c3d4:0"
+    assert found["sub-agent", "github-pat"].record_reference == f"{SESSION}/agent-a1b2c3d4:0"
     os.utime(session_with_secret, (1_770_000_000, 1_770_000_000))
     delete.move_to_trash(
         delete.plan_delete(session_file(str(session_with_secret)), config_home.where),
@@ -263,7 +267,7 @@ def test_archived_sessions_are_scanned(config_home: ConfigHome, session_with_sec
     found = audit_everything(config_home)
     places = {leak.place: leak for leak in found.leaks}
     assert set(places) == {"transcript", "vault"}
-    assert places["vault"].reference == places["transcript"].reference
+    assert places["vault"].record_reference == places["transcript"].record_reference
     assert audit_everything(config_home).bytes_read == 0
 
 
@@ -296,7 +300,7 @@ def test_the_list_of_a_session_without_secrets_has_one_line(
     """``scrub --list`` of a session without secrets prints one line and succeeds."""
     write_session(config_home.project(), SESSION, conversation(2))
     done = cli("scrub", "--list", SESSION)
-    said = "No secrets found in 1 file of session 11111111 alone (others: --project, --all).\n"
+    said = "No secrets found in 1 file of session 11111111 only (for other sessions: --project, --all).\n"
     assert (done.returncode, done.stdout.decode()) == (0, said)
     done = cli("scrub", "--list", "--all")
     assert (done.returncode, done.stdout.decode()) == (
@@ -333,7 +337,8 @@ def test_the_list_shows_places_but_no_secret(config_home: ConfigHome, cli: Cli) 
     assert lines[0] == f"2026-01-31 09:30  github-pat, 40 characters  transcript  {SESSION}:4"
     assert (
         lines[1]
-        == "1 place with secrets in 1 file of session 11111111 alone (others: --project, --all): 1 github-pat."
+        == "1 place with secrets in 1 file of session 11111111 only (for other sessions: --project, --all): "
+        "1 github-pat."
     )
     assert f"resume-hooks scrub {SESSION}" in lines[3]
     data = list_secrets(cli, SESSION)
@@ -373,7 +378,7 @@ def test_a_printed_secret_is_found_by_its_command(config_home: ConfigHome) -> No
     """A password that a command printed is found, because the command names a variable for passwords."""
     path = Path(write_session(config_home.project(), SESSION, records_that_print_a_secret()))
     (leak,) = audit_everything(config_home).leaks
-    assert (leak.uuid, leak.line, leak.length) == ("c", 2, len(PRINTED_SECRET))
+    assert (leak.record_uuid, leak.line_number, leak.length) == ("c", 2, len(PRINTED_SECRET))
     assert path.read_bytes()[leak.offset : leak.offset + leak.length] == PRINTED_SECRET.encode()
     assert PRINTED_SECRET.encode() not in audit_state_file(config_home).read_bytes()
 
@@ -385,7 +390,7 @@ def test_an_output_appended_after_a_scan_is_found(config_home: ConfigHome) -> No
     with path.open("ab") as stream:
         stream.write(session_bytes(records_that_print_a_secret()[2:]))
     (leak,) = audit_everything(config_home).leaks
-    assert (leak.uuid, leak.line) == ("c", 2)
+    assert (leak.record_uuid, leak.line_number) == ("c", 2)
 
 
 def test_a_printed_secret_in_the_vault_is_found(config_home: ConfigHome) -> None:
@@ -393,6 +398,6 @@ def test_a_printed_secret_in_the_vault_is_found(config_home: ConfigHome) -> None
     path = write_session(config_home.project(), SESSION, records_that_print_a_secret())
     archive_session(session_file(path), config_home.where)
     os.unlink(path)
-    assert {(leak.place, leak.uuid) for leak in audit_everything(config_home).leaks} == {
+    assert {(leak.place, leak.record_uuid) for leak in audit_everything(config_home).leaks} == {
         ("vault", "c")
     }

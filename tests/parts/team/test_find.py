@@ -127,7 +127,7 @@ def test_a_phrase_is_searched_in_every_turn_with_its_words(
             search_team(['"go test ./..." rule'], db, max_hits=10).hits[0].reference
             == found.reference
         )
-        monkeypatch.setattr(team_search, "_MAX_READ_TURNS", 100)
+        monkeypatch.setattr(team_search, "_MAX_TURNS_READ_PER_SEARCH", 100)
         given_up = search_team(['"go test ./..."'], db, max_hits=10)
     assert given_up.hits == []
     assert 100 <= given_up.searched_turn_count < 200
@@ -294,7 +294,7 @@ def test_a_chunk_of_line_feeds_is_searched_quickly(
     push_from_machine(alice, write_on_machine(alice))
     body = b"\n" * 500_000
     lines = 0
-    read = read_turns._HitBuilder._read_texts
+    read = read_turns._HitBuilder._read_numbered_snippets
 
     def count_and_read(
         reader: read_turns._HitBuilder,
@@ -307,7 +307,7 @@ def test_a_chunk_of_line_feeds_is_searched_quickly(
         lines += len(read_lines)
         return read(reader, read_lines, line_number, is_subagent=is_subagent)
 
-    monkeypatch.setattr(read_turns._HitBuilder, "_read_texts", count_and_read)
+    monkeypatch.setattr(read_turns._HitBuilder, "_read_numbered_snippets", count_and_read)
     _forge_session(mallory, body, len(body), [(record, "prompt") for record in range(40)])
     with connect_to_team("alice") as db:
         assert {hit.session_id for hit in search_team(["prompt"], db, max_hits=10).hits} == {

@@ -574,7 +574,11 @@ def test_a_push_stops_at_its_time_limit(
             background.push_unsent(member_home.where, lambda: False)
         else:
             options = PushOptions(
-                locators=(SESSION,), everything=False, rescan=False, dry_run=False, as_json=True
+                locators=(SESSION,),
+                must_push_all_sessions=False,
+                rescan=False,
+                dry_run=False,
+                as_json=True,
             )
             options.where = member_home.where
             with pytest.raises(

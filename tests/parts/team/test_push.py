@@ -239,7 +239,7 @@ def test_secrets_and_images_are_not_pushed(
         session_bytes([user(f"task {secret}", uuid="s", ts=1)])
     )
     pushed = push_from_machine(alice, path)
-    assert pushed.secrets["github-pat"] == 4
+    assert pushed.secret_counts_by_kind["github-pat"] == 4
     names = root.execute("select name from team.part order by 1").fetchall()
     assert [name for (name,) in names] == ["", "subagents/agent-a1.jsonl", "tool-results/x.txt"]
     everything = server.dump_database(database) + b"".join(

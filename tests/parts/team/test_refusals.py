@@ -339,7 +339,7 @@ def test_local_addresses_are_recognized(host: str, is_local: bool) -> None:
 
     A host whose name only begins like a loopback address is not local.
     """
-    assert connect._are_local_hosts(host) is is_local
+    assert connect._are_all_hosts_local(host) is is_local
 
 
 def test_a_push_restores_no_expired_data(

@@ -34,7 +34,7 @@ from resume_hooks.system.text import plain_line, plain_text
 # 192 bytes.
 MAX_SLUG_CHARACTERS = 48
 
-_ACTIVE_MARKUP_PATTERN = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
+_TAG_OR_LINK_PATTERN = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
 """Matches the start of a tag, or the end of a link's text. The pattern includes preceding
 backslashes, because they would disable the escape that is added."""
 
@@ -207,7 +207,7 @@ def format_document(fresh_plan: FreshPlan, receipt: Receipt) -> str:
 
 def format_markdown_line(text: str) -> str:
     """Return a text as one line of Markdown without active HTML, links or images."""
-    return _ACTIVE_MARKUP_PATTERN.sub(r"\1\1\\\2", plain_line(text))
+    return _TAG_OR_LINK_PATTERN.sub(r"\1\1\\\2", plain_line(text))
 
 
 def _build_front_matter(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
@@ -261,24 +261,24 @@ def _build_digest_sections(digest_text: str) -> Iterator[str]:
     blocks: list[list[str]] = []
     for line in digest_text.split("\n"):
         if line.startswith(BULLET) and blocks and blocks[-1][0].startswith("## "):
-            blocks[-1].append(f"- {_format_plain_markdown_line(line.removeprefix(BULLET))}")
+            blocks[-1].append(f"- {_escape_markdown_block_start(line.removeprefix(BULLET))}")
         elif line.startswith(INDENT) and blocks:
-            blocks[-1].append(f"> {_format_plain_markdown_line(line.removeprefix(INDENT))}\\")
+            blocks[-1].append(f"> {_escape_markdown_block_start(line.removeprefix(INDENT))}\\")
         elif line.endswith(":"):
-            blocks.append([f"## {_format_plain_markdown_line(line[:1].upper() + line[1:-1])}\n"])
+            blocks.append([f"## {_escape_markdown_block_start(line[:1].upper() + line[1:-1])}\n"])
         else:
             blocks.append(
                 [
-                    f"**{_format_plain_markdown_line(line)}**\n"
+                    f"**{_escape_markdown_block_start(line)}**\n"
                     if blocks
-                    else _format_plain_markdown_line(line)
+                    else _escape_markdown_block_start(line)
                 ]
             )
     for block in blocks:
         yield "\n".join(block).removesuffix("\\")
 
 
-def _format_plain_markdown_line(text: str) -> str:
+def _escape_markdown_block_start(text: str) -> str:
     """Return a text as one line of Markdown that does not start a heading, list, quote, rule or fence."""
     line = format_markdown_line(text)
     if _BLOCK_START_PATTERN.match(line):

@@ -32,14 +32,14 @@ _INPUT_BOX_NOTE = (
 _AGE_UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
-def format_set_card(
-    placed_mark: PlacedMark, trigger: Trigger, *, has_replaced: bool, is_already_set: bool
+def format_mark_card(
+    placed_mark: PlacedMark, trigger: Trigger, *, has_replaced_mark: bool, is_already_set: bool
 ) -> str:
     """Return the card of ``>mark``, which shows the new mark and how to go back to it."""
     is_slash_command = trigger.is_slash
     if is_already_set:
         action = "already set here"
-    elif has_replaced:
+    elif has_replaced_mark:
         action = "replaced"
     else:
         action = "set"
@@ -74,7 +74,9 @@ def format_set_card(
     return "\n".join(lines)
 
 
-def format_question_card(active_mark: Mark, goal: str, storage_error: str, trigger: Trigger) -> str:
+def format_replacement_question(
+    active_mark: Mark, goal: str, storage_error: str, trigger: Trigger
+) -> str:
     """Return the card of ``>mark`` for a session with an active mark.
 
     The card shows the command that replaces the mark. If no mark can be stored, ``storage_error``
@@ -91,7 +93,7 @@ def format_question_card(active_mark: Mark, goal: str, storage_error: str, trigg
         "",
         *(
             f"  {line}"
-            for line in (*_format_mark_lines(active_mark, with_possessive=True), *goal_lines)
+            for line in (*_format_mark_lines(active_mark, says_its_goal=True), *goal_lines)
         ),
         "",
         *(f"  {line}" for line in replace_lines),
@@ -162,11 +164,11 @@ def format_child_lines(receipt: Receipt, back_plan: BackCommandPlan) -> tuple[st
         facts.append(
             f"report: {collapse_line(plain_text(back_plan.report), MAX_TITLE_COLUMNS * 2)}"
         )
-    facts.extend(format_unchanged_lines(receipt, back_plan.omitted_records))
+    facts.extend(describe_what_stays_unchanged(receipt, back_plan.omitted_records))
     return tuple(facts)
 
 
-def format_unchanged_lines(
+def describe_what_stays_unchanged(
     receipt: Receipt, omitted_records: OmittedRecords | None, old_session: str = "this one"
 ) -> list[str]:
     """Return lines about what stays unchanged after ``back``, and how to restore files.
@@ -183,10 +185,13 @@ def format_unchanged_lines(
         )
     else:
         facts[0] += "; Claude Code has no file copies to restore"
-    return [f"not in the new session, still in {old_session}: {omitted_records.range_text}", *facts]
+    return [
+        f"not in the new session, still in {old_session}: {omitted_records.reference_range_text}",
+        *facts,
+    ]
 
 
-def format_existing_child_lines(trigger: Trigger) -> tuple[str, ...]:
+def describe_repeated_back(trigger: Trigger) -> tuple[str, ...]:
     """Return lines for a repeated ``>back``: the mark was used up, and a new report was not used.
 
     The second line appears only after a slash command, because the client removes a slash command
@@ -221,9 +226,9 @@ def format_mark_age(mark: Mark) -> str:
     return "just now"
 
 
-def _format_mark_lines(mark: Mark, *, with_possessive: bool = False) -> Sequence[str]:
+def _format_mark_lines(mark: Mark, *, says_its_goal: bool = False) -> Sequence[str]:
     if mark.goal:
-        goal = f"{'its ' * with_possessive}goal: {collapse_line(plain_text(mark.goal), MAX_TITLE_COLUMNS * 2)}"
+        goal = f"{'its ' * says_its_goal}goal: {collapse_line(plain_text(mark.goal), MAX_TITLE_COLUMNS * 2)}"
     else:
         goal = "no goal given"
     return goal, f"after record {mark.session_id[:8]}:{mark.record}"

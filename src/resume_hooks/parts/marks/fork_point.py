@@ -49,14 +49,14 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
         return None
     copied_nodes: list[Node] = []
 
-    def collect_copied_node(_: Line, record: Record, node: Node | None) -> None:
+    def add_to_copied_nodes(_: Line, record: Record, node: Node | None) -> None:
         if (
             node is not None
             and get_mapping(record, "forkedFrom").get("sessionId") == parent.session_id
         ):
             copied_nodes.append(node)
 
-    nodes = scan_transcript(session.path, observers=[collect_copied_node]).nodes
+    nodes = scan_transcript(session.path, observers=[add_to_copied_nodes]).nodes
     if not copied_nodes and (path := lineage_finder.locate_parent(parent, session.path)):
         parent_records = scan_transcript(readable_session(path, where).path).nodes_by_uuid
         copied_nodes = [node for node in nodes if node.uuid in parent_records]
@@ -81,7 +81,9 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     )
 
 
-def list_parent_remarks(session: SessionFile, fork_time: str, where: Where) -> list[str]:
+def list_remarks_on_newer_parent_turns(
+    session: SessionFile, fork_time: str, where: Where
+) -> list[str]:
     """Return a remark for the user if the parent of a fork was continued after ``fork_time``."""
     lineage_finder = LineageFinder(where)
     parent = lineage_finder.find_parent(session.path)

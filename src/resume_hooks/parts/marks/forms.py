@@ -8,20 +8,20 @@ from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictMod
 from resume_hooks.parts.marks.plan_back import BackCommandPlan
 from resume_hooks.parts.marks.state import Mark
 
-mark_field = FieldDeclarer[Mark]()
-back_field = FieldDeclarer[BackCommandPlan]()
+MARK_FIELD_DECLARER = FieldDeclarer[Mark]()
+BACK_FIELD_DECLARER = FieldDeclarer[BackCommandPlan]()
 
 
 class MarkRow(StrictModel):
     """A mark of a session."""
 
-    uuid: str = mark_field(lambda mark: mark.uuid, "the last record before the mark")
-    reference: str = mark_field(
+    uuid: str = MARK_FIELD_DECLARER(lambda mark: mark.uuid, "the last record before the mark")
+    reference: str = MARK_FIELD_DECLARER(
         lambda mark: f"{mark.session_id}:{mark.record}",
         "a reference to the last record before the mark: <session id>:<0-based line>",
     )
-    goal: str = mark_field(lambda mark: mark.goal)
-    started_at: str = mark_field(lambda mark: mark.started_at)
+    goal: str = MARK_FIELD_DECLARER(lambda mark: mark.goal)
+    started_at: str = MARK_FIELD_DECLARER(lambda mark: mark.started_at)
 
 
 class MarkSchema(StrictModel):
@@ -40,32 +40,32 @@ class MarkSchema(StrictModel):
 class BackFacts(StrictModel):
     """The point to which ``back`` returns, and the records that the child omits."""
 
-    mark: str = back_field(
+    mark: str = BACK_FIELD_DECLARER(
         lambda to: f"{to.mark.session_id}:{to.mark.record}",
         "the reference of the last record before the mark",
     )
-    goal: str = back_field(lambda to: to.mark.goal)
-    started_at: str = back_field(lambda to: to.mark.started_at)
-    left: str | None = back_field(
+    goal: str = BACK_FIELD_DECLARER(lambda to: to.mark.goal)
+    started_at: str = BACK_FIELD_DECLARER(lambda to: to.mark.started_at)
+    left: str | None = BACK_FIELD_DECLARER(
         lambda to: to.mark.left_parent_id or None,
         "for a fork without a mark: the session that was forked",
     )
-    resolved: bool = back_field(
+    resolved: bool = BACK_FIELD_DECLARER(
         lambda to: not to.missing_mark_reason,
         "false: the mark was not found, so the child has only the report",
     )
-    report_characters: int = back_field(lambda to: len(to.report))
-    first_left_out: str | None = back_field(
+    report_characters: int = BACK_FIELD_DECLARER(lambda to: len(to.report))
+    first_left_out: str | None = BACK_FIELD_DECLARER(
         lambda to: (
-            f"{to.omitted_records.names.full_name}:{to.omitted_records.first_line_number}"
+            f"{to.omitted_records.transcript_names.full_name}:{to.omitted_records.first_line_number}"
             if to.omitted_records
             else None
         ),
         "the reference of the first omitted record; null if nothing followed the mark",
     )
-    last_left_out: str | None = back_field(
+    last_left_out: str | None = BACK_FIELD_DECLARER(
         lambda to: (
-            f"{to.omitted_records.names.full_name}:{to.omitted_records.last_line_number}"
+            f"{to.omitted_records.transcript_names.full_name}:{to.omitted_records.last_line_number}"
             if to.omitted_records
             else None
         )

@@ -31,7 +31,7 @@ from resume_hooks.derive.fresh_child import FreshOpening, make_opening_lines, pl
 from resume_hooks.derive.opening_size import resolve_size_to_tokens
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import NoMark, UsageError
-from resume_hooks.parts.marks.fork_point import list_parent_remarks
+from resume_hooks.parts.marks.fork_point import list_remarks_on_newer_parent_turns
 from resume_hooks.parts.marks.state import Mark, check_not_subagent, use_up_mark
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
@@ -61,22 +61,22 @@ MAX_GOAL_CHARACTERS = 300
 class OmittedRecords(NamedTuple):
     """The records that the child omits.
 
-    ``names`` are the names that are used for the session in references to these records.
+    ``transcript_names`` are the names that are used for the session in references to these records.
     ``prompt_id`` is the id of the first prompt among them for which the client saved the user's
     files, or ``""``.
     """
 
-    names: TranscriptNames
+    transcript_names: TranscriptNames
     first_line_number: int
     last_line_number: int
     prompt_id: str
 
     @property
-    def range_text(self) -> str:
+    def reference_range_text(self) -> str:
         """The references to the first and the last omitted record, as text."""
         first_reference, last_reference = (
-            self.names.make_reference(self.first_line_number),
-            self.names.make_reference(self.last_line_number),
+            self.transcript_names.make_reference(self.first_line_number),
+            self.transcript_names.make_reference(self.last_line_number),
         )
         if first_reference == last_reference:
             return first_reference
@@ -87,14 +87,14 @@ class OpeningData(NamedTuple):
     """The data for the opening of the child.
 
     ``missing_mark_reason`` says why the mark cannot be found. It is ``""`` if the mark was found.
-    ``report`` and ``fork_digest`` may be ``""``.
+    ``report`` and ``fork_digest_text`` may be ``""``.
     """
 
     mark: Mark
     report: str
     omitted_records: OmittedRecords | None
     missing_mark_reason: str
-    fork_digest: str
+    fork_digest_text: str
 
 
 def format_opening_for_model(child: Draft, data: OpeningData) -> str:
@@ -117,7 +117,7 @@ def format_opening_for_model(child: Draft, data: OpeningData) -> str:
     position = f"The conversation above is as it was {place_text}."
     if missing_mark_reason:
         position = (
-            f"None of the earlier conversation is loaded: {mark.subject.lower()} "
+            f"None of the earlier conversation is loaded: {mark.subject_phrase.lower()} "
             f"({mark_time}) can't be found any more"
         )
         position += f" ({missing_mark_reason})."
@@ -131,17 +131,20 @@ def format_opening_for_model(child: Draft, data: OpeningData) -> str:
             mark_location = "It is"
         else:
             mark_location = "The later conversation is not loaded: it is"
-        read_command = f"read {omitted_records.names.make_reference(omitted_records.first_line_number)} --after 20"
+        first_reference = omitted_records.transcript_names.make_reference(
+            omitted_records.first_line_number
+        )
+        read_command = f"read {first_reference} --after 20"
         lines.append(
-            f"{mark_location} in records {omitted_records.range_text} of the parent session, within "
+            f"{mark_location} in records {omitted_records.reference_range_text} of the parent session, within "
             "reach of the session-search skill "
-            f"(`{child.make_command(f'outline {omitted_records.names.quoted_name}')}`, "
+            f"(`{child.make_command(f'outline {omitted_records.transcript_names.quoted_name}')}`, "
             f"`{child.make_command(read_command)}`)."
         )
     lines.append(
         "Files, git and running processes were not reset: they still have the changes of that work."
     )
-    lines += ["", data.fork_digest] if data.fork_digest else []
+    lines += ["", data.fork_digest_text] if data.fork_digest_text else []
     lines += ["", REPORT_HEADING, replace_block_markers(data.report)] if data.report else []
     return replace_surrogates("\n".join(lines))
 
@@ -165,13 +168,13 @@ def format_opening_for_screen(data: OpeningData) -> str:
         )
     if missing_mark_reason:
         first_line = (
-            f"**Back** with the report alone; {mark.subject.lower()}{goal} can't be found "
+            f"**Back** with the report alone; {mark.subject_phrase.lower()}{goal} can't be found "
             f"any more ({missing_mark_reason})."
         )
     if omitted_records:
         last_line = (
             f"{'The conversation' if missing_mark_reason else 'What followed'} can be read on demand "
-            f"({omitted_records.range_text})."
+            f"({omitted_records.reference_range_text})."
         )
     else:
         last_line = "Nothing had followed the mark."
@@ -183,7 +186,7 @@ def format_opening_for_screen(data: OpeningData) -> str:
                 if data.report
                 else []
             ),
-            *(["A digest of what the fork found is loaded."] if data.fork_digest else []),
+            *(["A digest of what the fork found is loaded."] if data.fork_digest_text else []),
             f"{last_line} Files, git and processes still have the changes of that work.",
         ]
     )
@@ -279,7 +282,7 @@ def plan_back(
         parent, omitted_nodes, mark.record + 1 if missing_mark_reason else None, where
     )
     child = agents.draft_child(session, BACK_CHILD_KIND, where, output_dir)
-    fork_digest = ""
+    fork_digest_text = ""
     if mark.left_parent_id:
         if omitted_records is None:
             raise NoMark(
@@ -291,7 +294,7 @@ def plan_back(
             f"{child.make_command('read')} --after 20",
         )
         digest_reference = f"{session.session_id}:{omitted_records.first_line_number}"
-        fork_digest = format_opening(
+        fork_digest_text = format_opening(
             digest,
             convert_tokens_to_characters(resolve_size_to_tokens("", where)),
             record_ref=digest_reference,
@@ -302,8 +305,8 @@ def plan_back(
             fork_time = clock.timestamp_from_milliseconds(mark_node.time_ms)
         else:
             fork_time = mark.started_at
-        remarks = [*remarks, *list_parent_remarks(session, fork_time, where)]
-    data = OpeningData(mark, report, omitted_records, missing_mark_reason, fork_digest)
+        remarks = [*remarks, *list_remarks_on_newer_parent_turns(session, fork_time, where)]
+    data = OpeningData(mark, report, omitted_records, missing_mark_reason, fork_digest_text)
     closing = ClosingTexts(format_opening_for_model(child, data), format_opening_for_screen(data))
     tokens_after = parent.count_sent_tokens(list(kept_nodes), where) + round(
         (len(closing.text) + len(closing.card)) / parent.characters_per_token
@@ -343,7 +346,7 @@ class _SplitSession(NamedTuple):
     """A session that was split at a mark.
 
     ``kept_nodes`` are the records up to the mark, and ``omitted_nodes`` those after it. If the mark
-    cannot be found, ``missing_mark_reason`` says why, and no records are kept. ``remarks`` are for
+    cannot be found, ``missing_mark_reason`` says why, and no records are kept. ``user_remarks`` are for
     the user.
     """
 
@@ -351,7 +354,7 @@ class _SplitSession(NamedTuple):
     kept_nodes: Sequence[Node]
     omitted_nodes: Sequence[Node]
     missing_mark_reason: str
-    remarks: list[str]
+    user_remarks: list[str]
 
 
 def _split_at_mark(session: SessionFile, mark: Mark) -> _SplitSession:
@@ -413,7 +416,7 @@ def _select_nodes_up_to_mark(
             missing_mark_reason,
             [
                 (
-                    f"{mark.subject} can't be found any more ({missing_mark_reason}): the new session "
+                    f"{mark.subject_phrase} can't be found any more ({missing_mark_reason}): the new session "
                     "has only the report."
                 )
             ],

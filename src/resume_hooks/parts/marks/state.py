@@ -26,7 +26,7 @@ from resume_hooks.transcripts.records import USER
 from resume_hooks.transcripts.transcript import scan_live_part
 
 NO_MARK_MESSAGE = "No active mark."
-OTHER_BACK_RUNNING_MESSAGE = "Another command is going back in this session right now"
+BACK_ALREADY_RUNNING_MESSAGE = "Another command is going back in this session right now"
 
 MARK_LIFETIME_SECONDS = 60 * 86_400
 """Number of seconds after which a mark is deleted. The client deletes sessions after 30 days."""
@@ -56,7 +56,7 @@ class Mark(NamedTuple):
     left_parent_id: str = ""
 
     @property
-    def subject(self) -> str:
+    def subject_phrase(self) -> str:
         """A phrase for the mark that can be the subject of a sentence."""
         if self.left_parent_id:
             return "The place where the fork left its parent"
@@ -188,7 +188,7 @@ def use_up_mark(mark: Mark) -> Iterator[None]:
         return
     name = _format_state_file_name(mark.session_id)
     if not hook_state.claim_note(name):
-        raise NoMark(OTHER_BACK_RUNNING_MESSAGE, "Wait a moment.")
+        raise NoMark(BACK_ALREADY_RUNNING_MESSAGE, "Wait a moment.")
     try:
         if find_mark(mark.session_id) != mark:
             raise NoMark(NO_MARK_MESSAGE, "The mark was used or replaced in the meantime.")

@@ -52,7 +52,7 @@ def answer_request(request: Request) -> Outcome:
 
 
 def _set_mark(session: SessionFile, request: Request) -> Report:
-    placed_mark = _place_mark(session, request.text, request)
+    placed_mark = _make_mark_within_time_limit(session, request.text, request)
     active_mark = state.find_mark(session.session_id)
     if active_mark is not None and not active_mark.is_same_as(placed_mark.mark):
         storage_error = ""
@@ -68,7 +68,7 @@ def _set_mark(session: SessionFile, request: Request) -> Report:
         except OSError as error:
             storage_error = confirmations.describe_storage_error(error)
         return make_text_report(
-            cards.format_question_card(
+            cards.format_replacement_question(
                 active_mark, placed_mark.mark.goal, storage_error, request.trigger
             )
         )
@@ -77,8 +77,11 @@ def _set_mark(session: SessionFile, request: Request) -> Report:
     else:
         placed_mark = placed_mark._replace(mark=active_mark)
     return make_text_report(
-        cards.format_set_card(
-            placed_mark, request.trigger, has_replaced=False, is_already_set=active_mark is not None
+        cards.format_mark_card(
+            placed_mark,
+            request.trigger,
+            has_replaced_mark=False,
+            is_already_set=active_mark is not None,
         )
     )
 
@@ -113,15 +116,17 @@ def _replace_mark(session: SessionFile, request: Request) -> Report:
                 active_mark, request.trigger, is_expired=question is not None
             )
         )
-    placed_mark = _place_mark(session, question.options, request)
+    placed_mark = _make_mark_within_time_limit(session, question.options, request)
     state.save_mark(placed_mark.mark)
     confirmations.consume_question(session.session_id, QUESTION_FILE_PREFIX)
     return make_text_report(
-        cards.format_set_card(placed_mark, request.trigger, has_replaced=True, is_already_set=False)
+        cards.format_mark_card(
+            placed_mark, request.trigger, has_replaced_mark=True, is_already_set=False
+        )
     )
 
 
-def _place_mark(session: SessionFile, goal: str, request: Request) -> PlacedMark:
+def _make_mark_within_time_limit(session: SessionFile, goal: str, request: Request) -> PlacedMark:
     with time_limit(request.command):
         return make_mark_at_end(session, goal)
 
@@ -129,7 +134,7 @@ def _place_mark(session: SessionFile, goal: str, request: Request) -> PlacedMark
 def _go_back(request: Request) -> AnyOpenedSession | Report:
     mark = state.wait_for_mark(request.session_id)
     if mark is None:
-        existing_child = _find_existing_child_answer(request, plain_text(request.text).strip())
+        existing_child = _reopen_existing_child(request, plain_text(request.text).strip())
         if existing_child is not None:
             return existing_child
         # Imported here because setting a mark does not need the code for forks.
@@ -138,7 +143,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         with time_limit(request.command):
             mark = find_fork_point(request.session, request.where)
         if mark is None:
-            existing_child = _find_existing_child_answer(request)
+            existing_child = _reopen_existing_child(request)
             return existing_child or make_text_report(cards.format_no_mark_card(request.trigger))
     # Imported here because only ``back`` needs it.
     from resume_hooks.parts.marks import plan_back
@@ -161,7 +166,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
     return OpenedSession(receipt, plan.child, "back", cards.format_child_lines(receipt, plan))
 
 
-def _find_existing_child_answer(request: Request, report: str = "") -> AnyOpenedSession | None:
+def _reopen_existing_child(request: Request, report: str = "") -> AnyOpenedSession | None:
     """Return an answer that opens the child of the last ``>back`` with the same report, or None.
 
     The result is None if there is no such child, or if it was deleted or continued.
@@ -169,6 +174,6 @@ def _find_existing_child_answer(request: Request, report: str = "") -> AnyOpened
     existing_child = find_existing_child(request.session, "back", request.where, report=report)
     if existing_child is None:
         return None
-    facts = cards.format_existing_child_lines(request.trigger)
+    facts = cards.describe_repeated_back(request.trigger)
     remark = f"No new session was created. This is the session from your last {request.typed_name}."
     return OpenedSession(existing_child, None, "already back", facts, remark)

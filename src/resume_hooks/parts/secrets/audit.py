@@ -77,8 +77,8 @@ class Leak(NamedTuple):
 
     ``place`` is the kind of the file, for example ``transcript`` or ``trash``. If the secret is in
     the folder name that every record of the file contains, ``place`` is ``folder name``, and the
-    secret is reported once per file. ``reference`` is an argument for ``resume-hooks read``, or
-    ``""`` if ``read`` cannot print the record. ``line`` counts from 0, and ``length`` is the
+    secret is reported once per file. ``record_reference`` is an argument for ``resume-hooks read``, or
+    ``""`` if ``read`` cannot print the record. ``line_number`` counts from 0, and ``length`` is the
     secret's number of bytes in the file. ``time`` is the time of the record or, if the file has no
     records, of the file.
     """
@@ -86,12 +86,12 @@ class Leak(NamedTuple):
     kind: str
     place: str
     session_id: str
-    reference: str
-    file: str
-    line: int
+    record_reference: str
+    file_path: str
+    line_number: int
     offset: int
     length: int
-    uuid: str
+    record_uuid: str
     time: str
 
 
@@ -117,22 +117,24 @@ def audit_sessions_for_secrets(
     sessions: Collection[str] | None,
     kinds: Collection[str] = (),
     start_time: str = "",
-    progress: ProgressCallback = lambda _done, _all: None,
+    progress: ProgressCallback = lambda _done_bytes, _total_bytes: None,
 ) -> Audit:
     """Search sessions for secrets. If ``sessions`` is None, search all sessions and the state folder.
 
     Return only secrets of the given ``kinds`` that are not older than ``start_time``. By default,
     return all secrets. Files that have not changed since the last audit are not read again.
     """
-    audit_run = _AuditRun(where, _measure_locations(_find_locations(sessions, where)), progress)
+    audit_run = _AuditRun(
+        where, _measure_location_sizes(_find_locations(sessions, where)), progress
+    )
     leaks = [
         leak for location in audit_run.bytes_by_location for leak in audit_run.find_leaks(location)
     ]
-    warning = audit_run.cache.save_scans(is_complete=sessions is None)
+    warning = audit_run.cache.save_scans(has_searched_all_files=sessions is None)
     selected_leaks = [
         leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= start_time
     ]
-    selected_leaks.sort(key=lambda leak: (leak.time, leak.file, leak.offset))
+    selected_leaks.sort(key=lambda leak: (leak.time, leak.file_path, leak.offset))
     return Audit(
         selected_leaks,
         len(audit_run.bytes_by_location),
@@ -149,7 +151,7 @@ class AuditCache:
     def __init__(self, where: Where) -> None:
         self._where = where
         self._path = os.path.join(where.state, CACHE_FILE_NAME)
-        self._files = self._read_scans()
+        self._files = self._read_cached_scans()
         self._seen_paths: set[str] = set()
         self._is_changed = False
 
@@ -171,13 +173,13 @@ class AuditCache:
             self._files[path] = row
             self._is_changed = True
 
-    def save_scans(self, *, is_complete: bool) -> str:
+    def save_scans(self, *, has_searched_all_files: bool) -> str:
         """Write the cache to its file. Return a warning if this fails, and otherwise ``""``.
 
-        If all files were searched, ``is_complete`` is true, and the results for deleted files are
+        If all files were searched, ``has_searched_all_files`` is true, and the results for deleted files are
         removed.
         """
-        if is_complete and self._files.keys() - self._seen_paths:
+        if has_searched_all_files and self._files.keys() - self._seen_paths:
             self._files = {
                 path: row for path, row in self._files.items() if path in self._seen_paths
             }
@@ -194,7 +196,7 @@ class AuditCache:
             return f"The findings could not be stored, so the next --list reads all files again: {reason}"
         return ""
 
-    def _read_scans(self) -> dict[str, Any]:
+    def _read_cached_scans(self) -> dict[str, Any]:
         if not is_private_folder(self._where.state, self._where):
             return {}
         try:
@@ -256,21 +258,21 @@ class _AuditRun:
         last_scan = self.cache.get_last_scan(location.path)
         archived = find_archived_session(location, self._where)
         if archived is not None or location.kind == VAULT_COPY:
-            scan = self._scan_archived(location, archived, last_scan)
+            scan = self._scan_archived_session(location, archived, last_scan)
         else:
             status = os.lstat(location.path)
             name = (status.st_dev, status.st_ino)
             scan = self._scans_by_inode.get(name) or scan_file(
                 location.path,
                 last_scan,
-                by_line=is_record_file(location.path),
+                is_read_by_line=is_record_file(location.path),
                 count_read_bytes=self._add_bytes_read,
             )
             self._scans_by_inode[name] = scan
         self.cache.store_scan(location.path, scan)
         return scan
 
-    def _scan_archived(
+    def _scan_archived_session(
         self, location: Location, archived: ArchivedSession | None, last_scan: FileScan | None
     ) -> FileScan:
         """Search a session's copy in the vault or trash.
@@ -313,7 +315,7 @@ def _find_locations(sessions: Collection[str] | None, where: Where) -> Iterator[
                 yield location
 
 
-def _measure_locations(locations: Iterable[Location]) -> dict[Location, int]:
+def _measure_location_sizes(locations: Iterable[Location]) -> dict[Location, int]:
     """Map each location to its size in bytes. The size of a folder is that of all files in it.
 
     Deleted files are omitted.
@@ -352,7 +354,7 @@ def _build_leaks(location: Location, scan: FileScan) -> Iterator[Leak]:
             finding.line_number,
             finding.offset,
             finding.length,
-            finding.uuid,
+            finding.record_uuid,
             clock.normalize_timestamp(finding.time) or file_time,
         )
         yield Leak(

@@ -64,7 +64,10 @@ class ScrubPlan(ChildPlan):
         )
         return [
             *ChildPlan.run_checks(self, path),
-            Check("no secret is found in it", not self.cleaner.file_has_secret(path, by_line=True)),
+            Check(
+                "no secret is found in it",
+                not self.cleaner.file_has_secret(path, is_read_by_line=True),
+            ),
             Check(
                 "every record of the conversation is in its place",
                 written_chain == self.copied_record_ids,
@@ -79,12 +82,12 @@ class ScrubPlan(ChildPlan):
         """
         with ChildPlan.write_sidecars(self, where) as missed_paths:
             with convert_os_error("The session's other files could not be scrubbed"):
-                dropped_count = self._scrub_sidecars_and_count_deleted_backups(where)
+                dropped_count = self._scrub_sidecars(where)
             if dropped_count:
                 missed_paths.append(UNCOPIED_BACKUPS_WARNING.format(count=f"{dropped_count:,}"))
             yield missed_paths
 
-    def _scrub_sidecars_and_count_deleted_backups(self, where: Where) -> int:
+    def _scrub_sidecars(self, where: Where) -> int:
         """Remove the secrets from the child's separate files, and delete file backups that contain secrets.
 
         Return the number of deleted backups. Raise OSError or WriteFailed.
@@ -95,7 +98,7 @@ class ScrubPlan(ChildPlan):
         for path in list_regular_files(os.path.join(where.file_history, child_id)):
             if any(
                 cleaned_chunk.removed_secrets or cleaned_chunk.has_unremovable_secret
-                for cleaned_chunk in self.cleaner.read_cleaned_chunks(path, by_line=False)
+                for cleaned_chunk in self.cleaner.read_cleaned_chunks(path, is_read_by_line=False)
             ):
                 removal.remove_file(path, where.file_history, follow_root=True)
                 dropped_count += 1
@@ -111,7 +114,7 @@ def plan_scrubbed_child(
     a parent.
     """
     if session.agent != CLAUDE_NAME:
-        clean_bytes = lambda raw: cleaner.clean_record(raw).raw  # noqa: E731 - the cleaner as one function
+        clean_bytes = lambda raw: cleaner.clean_record(raw).cleaned_bytes  # noqa: E731 - the cleaner as one function
         return agents.load_foreign_writer(session.agent, where).plan_cleaned_copy(
             session, clean_bytes, SCRUB_KIND, output_dir
         )
@@ -121,7 +124,7 @@ def plan_scrubbed_child(
             CopyPreparationObserver(),
             ChildObserver(),
             PieceCollector(),
-            _ThinkingEditCollector(cleaner),
+            _ThinkingBlockRemover(cleaner),
         ),
     )
     if not any(node.is_message for node in transcript.chain):
@@ -150,7 +153,7 @@ def plan_scrubbed_child(
         If the line contains thinking, the paths still name the parent's files, because the
         signature of the thinking allows no change.
         """
-        cleaned_line = cleaner.clean_record(body).raw
+        cleaned_line = cleaner.clean_record(body).cleaned_bytes
         if b'"thinking"' in cleaned_line:
             return cleaned_line
         return cleaned_line.replace(old_path, new_path)
@@ -178,7 +181,7 @@ def plan_scrubbed_child(
     )
 
 
-class _ThinkingEditCollector:
+class _ThinkingBlockRemover:
     """Observes a transcript and collects edits for records whose thinking contains a secret.
 
     ``edits`` maps the line number of each such record to a function that removes the thinking. If a
@@ -198,16 +201,16 @@ class _ThinkingEditCollector:
         content_blocks = list_blocks(record)
         remaining_blocks = []
         for block in content_blocks:
-            if not self._cleaner.is_thinking_with_secret(block, []):
+            if not self._cleaner.collect_thinking_secrets(block, []):
                 remaining_blocks.append(block)
         if len(remaining_blocks) < len(content_blocks):
-            self.edits[node.line_number] = self._remove_secret_thinking
+            self.edits[node.line_number] = self._remove_thinking_with_secrets
             self.removed_lines |= set() if remaining_blocks else {node.line_number}
 
-    def _remove_secret_thinking(self, record: Record) -> Record | None:
+    def _remove_thinking_with_secrets(self, record: Record) -> Record | None:
         remaining_blocks = []
         for block in list_blocks(record):
-            if not self._cleaner.is_thinking_with_secret(block, []):
+            if not self._cleaner.collect_thinking_secrets(block, []):
                 remaining_blocks.append(block)
         if remaining_blocks:
             return replace_content(record, remaining_blocks)

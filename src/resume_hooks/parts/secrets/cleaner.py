@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.parts.secrets.literals import MIN_NAMED_CHARACTERS, KnownSecrets
+from resume_hooks.parts.secrets.literals import MIN_SUPPLIED_SECRET_CHARACTERS, KnownSecrets
 from resume_hooks.parts.secrets.locations import (
     BINARY_FORMAT,
     LINE_FORMAT,
@@ -43,7 +43,7 @@ _TOOL_NAME_KEYS = (b"message", b"content", b"name")
 _TOOL_NAME_PLACEHOLDER = b"secret_removed"
 """The placeholder for a secret in a tool's name. It contains only characters that the API allows in
 such names."""
-_THINKING_TYPE_BYTES = b'"thinking"'
+_THINKING_BLOCK_MARKER = b'"thinking"'
 _WORD_CHARACTERS_PATTERN = re.compile(rb"[A-Za-z0-9_-]+")
 
 
@@ -65,7 +65,7 @@ class CleanedBytes(NamedTuple):
     something that must not change, for example a record's id.
     """
 
-    raw: bytes
+    cleaned_bytes: bytes
     removed_secrets: tuple[RemovedSecret, ...]
     has_unremovable_secret: bool
 
@@ -90,36 +90,36 @@ class SecretCleaner:
         self._last_clean_folder = b""
         """The last scanned folder name without a secret."""
 
-    def read_cleaned_chunks(self, path: str, *, by_line: bool) -> Iterator[CleanedBytes]:
+    def read_cleaned_chunks(self, path: str, *, is_read_by_line: bool) -> Iterator[CleanedBytes]:
         """Yield the chunks of a file without their secrets. Raise OSError if the file cannot be read.
 
-        With ``by_line``, each chunk is a line. Otherwise the whole file is one chunk.
+        With ``is_read_by_line``, each chunk is a line. Otherwise the whole file is one chunk.
         """
-        return map(self.clean_chunk, read_file_chunks(path, by_line=by_line))
+        return map(self.clean_chunk, read_file_chunks(path, is_read_by_line=is_read_by_line))
 
-    def file_has_secret(self, path: str, *, by_line: bool) -> bool:
+    def file_has_secret(self, path: str, *, is_read_by_line: bool) -> bool:
         """Check whether a file has a secret that can be removed. Raise OSError if the file is unreadable."""
         return any(
             cleaned_chunk.removed_secrets
-            for cleaned_chunk in self.read_cleaned_chunks(path, by_line=by_line)
+            for cleaned_chunk in self.read_cleaned_chunks(path, is_read_by_line=is_read_by_line)
         )
 
     def clean_chunk(self, chunk: FileChunk) -> CleanedBytes:
         """Return a chunk of a file without its secrets. Return binary data unchanged."""
         if chunk.format == BINARY_FORMAT:
-            return self._build_cleaned_bytes(chunk.raw, [])
+            return self._build_cleaned_bytes(chunk.raw_bytes, [])
         if chunk.format == LINE_FORMAT:
-            return self.clean_record(chunk.raw)
-        return self.clean_text(chunk.raw)
+            return self.clean_record(chunk.raw_bytes)
+        return self.clean_text(chunk.raw_bytes)
 
     def clean_record(self, raw: bytes) -> CleanedBytes:
         """Return a line of a transcript without its secrets. The line may end with a line feed."""
         body = raw.rstrip(b"\r\n")
-        if len(body) < MIN_NAMED_CHARACTERS:
+        if len(body) < MIN_SUPPLIED_SECRET_CHARACTERS:
             return CleanedBytes(raw, (), has_unremovable_secret=False)
         removed_secrets: list[RemovedSecret] = []
         cleaned_body = _clean_until_stable(
-            body, lambda body_to_clean: self._clean_line_once(body_to_clean, removed_secrets)
+            body, lambda body_to_clean: self._clean_line_in_one_pass(body_to_clean, removed_secrets)
         )
         result = self._build_cleaned_bytes(cleaned_body + raw[len(body) :], removed_secrets)
         return result._replace(
@@ -160,11 +160,11 @@ class SecretCleaner:
 
     def clean_generated_text(self, text: str) -> str:
         """Return a text that this program wrote, for example a title, without secrets."""
-        return self.clean_text(text.encode("utf-8", "surrogatepass")).raw.decode(
+        return self.clean_text(text.encode("utf-8", "surrogatepass")).cleaned_bytes.decode(
             "utf-8", "surrogatepass"
         )
 
-    def is_thinking_with_secret(self, block: Record, removed_secrets: list[RemovedSecret]) -> bool:
+    def collect_thinking_secrets(self, block: Record, removed_secrets: list[RemovedSecret]) -> bool:
         """Check whether a content block is thinking that contains a secret.
 
         The secrets in the thinking are appended to ``removed_secrets``.
@@ -182,24 +182,26 @@ class SecretCleaner:
     ) -> CleanedBytes:
         return CleanedBytes(raw, tuple(removed_secrets), self._literals.has_secret_in(raw))
 
-    def _clean_line_once(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
+    def _clean_line_in_one_pass(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         first_byte = body.lstrip(b"\xef\xbb\xbf \t")[:1]
         # If the line is not a complete JSON object, clean it like a text.
         if first_byte != b"{" or not body.endswith(b"}"):
             return self._remove_known_secrets(
                 self._remove_scanned_secrets(body, removed_secrets), removed_secrets
             )
-        if _THINKING_TYPE_BYTES in body:
-            body = self._remove_secret_thinking(body, removed_secrets)
+        if _THINKING_BLOCK_MARKER in body:
+            body = self._remove_thinking_with_secrets(body, removed_secrets)
         secrets = find_secrets_in_line(body) if self._scans_for_secrets else []
         body = self._remove_selected_secrets(body, secrets, removed_secrets)
         if self._scans_for_secrets:
-            body = self._clean_names(body, removed_secrets)
+            body = self._clean_keys_and_tool_names(body, removed_secrets)
         if self._may_contain_known_secret(body):
             return self._clean_strings(body, removed_secrets)
         return body
 
-    def _clean_names(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
+    def _clean_keys_and_tool_names(
+        self, body: bytes, removed_secrets: list[RemovedSecret]
+    ) -> bytes:
         """Return a JSON line without the secrets that the scanner finds in its keys and in the names of tools."""
         if next(positions_of_possible_secrets(body), None) is None:
             return body
@@ -207,7 +209,7 @@ class SecretCleaner:
         for key in json_strings(body):
             if key.is_key:
                 spans.append((key.start, key.end))
-        name_spans = _find_tool_name_spans(body)
+        name_spans = _map_tool_name_starts_to_ends(body)
         parts, position = [], 0
         for start, end in sorted([*spans, *name_spans.items()]):
             cleaned_name = self._remove_scanned_secrets(body[start:end], removed_secrets)
@@ -225,7 +227,7 @@ class SecretCleaner:
 
         Keys are included because some of them contain text, for example the client's questions.
         """
-        name_spans = _find_tool_name_spans(body)
+        name_spans = _map_tool_name_starts_to_ends(body)
         exempt_starts = {
             leaf.start for leaf in string_leaves(body) if is_exempt_from_redaction(body, leaf)
         } - name_spans.keys()
@@ -264,7 +266,7 @@ class SecretCleaner:
             removed_secrets.append(
                 RemovedSecret(
                     selected_secret.kind,
-                    _list_unescaped_texts(raw[selected_secret.start : selected_secret.end]),
+                    _list_unescaped_variants(raw[selected_secret.start : selected_secret.end]),
                 )
             )
         if selected_secrets:
@@ -298,7 +300,9 @@ class SecretCleaner:
         """Check whether JSON bytes contain a known secret, or an escape that could be part of a known secret."""
         return self._literals.has_secret_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
-    def _remove_secret_thinking(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
+    def _remove_thinking_with_secrets(
+        self, body: bytes, removed_secrets: list[RemovedSecret]
+    ) -> bytes:
         """Return a line without the thinking blocks that contain a secret.
 
         If an answer consists only of such blocks, its content becomes an empty list. Claude Code
@@ -308,14 +312,14 @@ class SecretCleaner:
         content_blocks = records.list_blocks(record) if record is not None else []
         remaining_blocks = []
         for block in content_blocks:
-            if not self.is_thinking_with_secret(block, removed_secrets):
+            if not self.collect_thinking_secrets(block, removed_secrets):
                 remaining_blocks.append(block)
         if record is None or len(remaining_blocks) == len(content_blocks):
             return body
         return encode_record(records.replace_content(record, remaining_blocks))
 
 
-def _find_tool_name_spans(body: bytes) -> dict[int, int]:
+def _map_tool_name_starts_to_ends(body: bytes) -> dict[int, int]:
     """Map the start of each tool name in the calls of a line to the end of the name.
 
     Changing these names is safe, because clients never run the calls in a transcript.
@@ -356,7 +360,7 @@ def _extend_secrets_to_word_ends(raw: bytes, secrets: Sequence[Secret]) -> list[
     return extended_secrets
 
 
-def _list_unescaped_texts(raw: bytes) -> tuple[str, ...]:
+def _list_unescaped_variants(raw: bytes) -> tuple[str, ...]:
     """Return a secret's text with different levels of JSON escapes.
 
     The first text is the secret as written. For each further text, one more level of escapes is

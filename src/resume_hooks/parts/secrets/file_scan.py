@@ -20,11 +20,11 @@ from resume_hooks.redaction.json_lines import find_secrets_in_line, folder_of_re
 from resume_hooks.redaction.texts import find_secrets, positions_of_possible_secrets, spans_in_bytes
 from resume_hooks.transcripts.records import get_string, parse_record
 
-BLOCK_BYTES = 256 * 1024
+SCAN_BLOCK_BYTES = 256 * 1024
 """The number of bytes to search at a time. A block of this size fits into the processor's cache.
 Each block is extended to the end of its last line."""
 
-_DIGESTED_EDGE_BYTES = 4096
+_DIGESTED_BYTES_PER_END = 4096
 """How many bytes at each end of the searched part of a file are included in a digest. If the digest
 is the same as in the last search, the searched part has not been rewritten."""
 
@@ -37,7 +37,7 @@ name of the folder to find the session."""
 class FoundSecret(NamedTuple):
     """The location of a secret in a file, without the secret itself.
 
-    ``line_number`` counts from 0, and ``offset`` and ``length`` are numbers of bytes. ``uuid`` and
+    ``line_number`` counts from 0, and ``offset`` and ``length`` are numbers of bytes. ``record_uuid`` and
     ``time`` come from the record, and are ``""`` if the record has none. In an archived session,
     which consists of several files, ``archived_file_path`` is the path of the file with the secret,
     relative to the client's folder.
@@ -47,7 +47,7 @@ class FoundSecret(NamedTuple):
     line_number: int
     offset: int
     length: int
-    uuid: str
+    record_uuid: str
     time: str
     archived_file_path: str = ""
 
@@ -56,25 +56,29 @@ class FileScan(NamedTuple):
     """The result of searching a file.
 
     ``inode``, ``file_bytes`` and ``mtime_ns`` identify the state of the file. ``line_count`` is the
-    number of the file's complete lines, and ``scanned_bytes`` is their total size. ``edge_digest``
+    number of the file's complete lines, and ``scanned_byte_count`` is their total size. ``edge_digest``
     is a digest of the first and last bytes of these lines.
     """
 
     inode: int
     file_bytes: int
     mtime_ns: int
-    scanned_bytes: int
+    scanned_byte_count: int
     line_count: int
     edge_digest: str
     found_secrets: tuple[FoundSecret, ...]
 
 
 def scan_file(
-    path: str, last_scan: FileScan | None, *, by_line: bool, count_read_bytes: Callable[[int], None]
+    path: str,
+    last_scan: FileScan | None,
+    *,
+    is_read_by_line: bool,
+    count_read_bytes: Callable[[int], None],
 ) -> FileScan:
     """Search a file for secrets, and return the result. Raise OSError if the file cannot be read.
 
-    ``last_scan`` is the result of the last search in this file, or None. If ``by_line`` is true,
+    ``last_scan`` is the result of the last search in this file, or None. If ``is_read_by_line`` is true,
     the file is a transcript and is searched line by line. After each read, ``count_read_bytes`` is
     called with the number of bytes that were read.
     """
@@ -84,7 +88,7 @@ def scan_file(
         identity = status.st_ino, file_bytes, status.st_mtime_ns
         if last_scan and last_scan[:3] == identity:
             return last_scan
-        if not by_line and file_bytes <= MAX_WHOLE_TEXT_BYTES:
+        if not is_read_by_line and file_bytes <= MAX_WHOLE_TEXT_BYTES:
             findings = list(scan_chunks([FileChunk(stream.read(), TEXT_FORMAT)]))
             count_read_bytes(file_bytes)
             return FileScan(*identity, 0, 0, "", tuple(findings))
@@ -93,21 +97,24 @@ def scan_file(
         is_appended = (
             last_scan
             and last_scan.inode == status.st_ino
-            and file_bytes >= last_scan.scanned_bytes > 0
+            and file_bytes >= last_scan.scanned_byte_count > 0
         )
         if (
             last_scan
             and is_appended
-            and _digest_edges(stream, last_scan.scanned_bytes) == last_scan.edge_digest
+            and _compute_digest_of_both_ends(stream, last_scan.scanned_byte_count)
+            == last_scan.edge_digest
         ):
-            offset, line_number = last_scan.scanned_bytes, last_scan.line_count
+            offset, line_number = last_scan.scanned_byte_count, last_scan.line_count
             findings = [
                 finding for finding in last_scan.found_secrets if finding.line_number < line_number
             ]
-            scanner.read_previous_commands(stream, offset)
+            scanner.load_commands_before_offset(stream, offset)
         stream.seek(offset)
         remaining_bytes = file_bytes - offset
-        while remaining_bytes > 0 and (block := stream.read(min(BLOCK_BYTES, remaining_bytes))):
+        while remaining_bytes > 0 and (
+            block := stream.read(min(SCAN_BLOCK_BYTES, remaining_bytes))
+        ):
             if not block.endswith(b"\n") and remaining_bytes > len(block):
                 block += stream.readline(remaining_bytes - len(block))
             findings += scanner.scan_block(block, line_number, offset)
@@ -116,7 +123,11 @@ def scan_file(
             line_number += block.count(b"\n")
             offset += block.rfind(b"\n") + 1
         return FileScan(
-            *identity, offset, line_number, _digest_edges(stream, offset), tuple(findings)
+            *identity,
+            offset,
+            line_number,
+            _compute_digest_of_both_ends(stream, offset),
+            tuple(findings),
         )
 
 
@@ -128,19 +139,19 @@ def scan_chunks(chunks: Iterable[FileChunk]) -> Iterator[FoundSecret]:
     outputs: dict[str, PrintedOutputs] = {}
     for chunk in chunks:
         if chunk.format == LINE_FORMAT:
-            yield from _scan_line(
+            yield from _scan_line_chunk(
                 chunk, outputs.setdefault(chunk.archived_file_path, PrintedOutputs())
             )
         else:
             yield from _scan_text(chunk)
 
 
-def _scan_line(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecret]:
+def _scan_line_chunk(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecret]:
     """Yield the secrets in a line of a transcript.
 
     If the line contains the output of a command in an earlier line, the output is searched too.
     """
-    line = chunk.raw
+    line = chunk.raw_bytes
     secret_spans = [
         (secret.kind, secret.start, secret.end) for secret in find_secrets_in_line(line)
     ]
@@ -177,7 +188,7 @@ def _find_output_secrets(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple
 
 
 def _scan_text(chunk: FileChunk) -> Iterator[FoundSecret]:
-    raw = chunk.raw
+    raw = chunk.raw_bytes
     is_binary = b"\0" in raw[:BINARY_CHECK_BYTES]
     if is_binary or next(positions_of_possible_secrets(raw), None) is None:
         return
@@ -202,10 +213,10 @@ class _BlockScanner:
         self._folders: set[bytes] = set()
         self._outputs = PrintedOutputs()
 
-    def read_previous_commands(self, stream: BinaryIO, offset: int) -> None:
+    def load_commands_before_offset(self, stream: BinaryIO, offset: int) -> None:
         """Read the block before ``offset``. It may contain commands whose output is in the following lines."""
-        stream.seek(max(0, offset - BLOCK_BYTES))
-        for line in stream.read(min(BLOCK_BYTES, offset)).splitlines():
+        stream.seek(max(0, offset - SCAN_BLOCK_BYTES))
+        for line in stream.read(min(SCAN_BLOCK_BYTES, offset)).splitlines():
             for _ in self._outputs.list_outputs_with_commands(line):
                 continue
 
@@ -216,15 +227,15 @@ class _BlockScanner:
         the block in its file.
         """
         counted_bytes = 0
-        for start, end in self._find_suspect_lines(block):
+        for start, end in self._find_ranges_of_suspect_lines(block):
             line_number += block.count(b"\n", counted_bytes, start)
             counted_bytes = start
             line = block[start:end]
             chunk = FileChunk(line, LINE_FORMAT, line_number=line_number, offset=offset + start)
-            yield from _scan_line(chunk, self._outputs)
-            yield from self._find_secrets_in_folder_name(line, line_number, offset + start)
+            yield from _scan_line_chunk(chunk, self._outputs)
+            yield from self._find_secrets_in_folder_name_of_line(line, line_number, offset + start)
 
-    def _find_suspect_lines(self, block: bytes) -> Iterator[tuple[int, int]]:
+    def _find_ranges_of_suspect_lines(self, block: bytes) -> Iterator[tuple[int, int]]:
         """Yield the start and the end of each line that may contain a secret, in the order of the lines."""
         suspect_offsets = sorted(
             [*positions_of_possible_secrets(block), *self._outputs.find_output_offsets(block)]
@@ -236,7 +247,7 @@ class _BlockScanner:
                 end = block.find(b"\n", suspect_offset) + 1 or len(block)
                 yield start, end
 
-    def _find_secrets_in_folder_name(
+    def _find_secrets_in_folder_name_of_line(
         self, line: bytes, line_number: int, offset: int
     ) -> Iterator[FoundSecret]:
         folder = folder_of_record(line)
@@ -257,14 +268,14 @@ class _BlockScanner:
             )
 
 
-def _digest_edges(stream: BinaryIO, offset: int) -> str:
+def _compute_digest_of_both_ends(stream: BinaryIO, offset: int) -> str:
     """Return a digest of the first bytes of a file and of the last bytes before ``offset``.
 
     A secret in these bytes cannot be recovered from the digest.
     """
     stream.seek(0)
-    head = stream.read(min(_DIGESTED_EDGE_BYTES, offset))
-    stream.seek(max(0, offset - _DIGESTED_EDGE_BYTES))
+    head = stream.read(min(_DIGESTED_BYTES_PER_END, offset))
+    stream.seek(max(0, offset - _DIGESTED_BYTES_PER_END))
     return blake2b(
-        head + stream.read(min(_DIGESTED_EDGE_BYTES, offset)), digest_size=16
+        head + stream.read(min(_DIGESTED_BYTES_PER_END, offset)), digest_size=16
     ).hexdigest()

@@ -90,13 +90,13 @@ class SecretsInLocation(NamedTuple):
     """The secrets in a file.
 
     ``has_unremovable_secret`` is true if the file contains a secret that cannot be removed, for
-    example in an image or an id. ``printed_secrets`` are secrets in the output of commands. The
+    example in an image or an id. ``secrets_in_command_output`` are secrets in the output of commands. The
     scanner can recognise them only if it knows the command.
     """
 
     secrets: tuple[RemovedSecret, ...]
     has_unremovable_secret: bool
-    printed_secrets: tuple[RemovedSecret, ...]
+    secrets_in_command_output: tuple[RemovedSecret, ...]
 
 
 def find_secrets_in_file(
@@ -111,7 +111,7 @@ def find_secrets_in_file(
             "The file is a symbolic link, which is not followed", "Check the link's target by hand."
         )
     secrets: list[RemovedSecret] = []
-    printed_secrets: list[RemovedSecret] = []
+    secrets_in_command_output: list[RemovedSecret] = []
     has_unremovable_secret = False
     outputs = PrintedOutputs()
     for chunk in _read_location_chunks(location, where):
@@ -119,11 +119,13 @@ def find_secrets_in_file(
         secrets += cleaned_chunk.removed_secrets
         has_unremovable_secret = has_unremovable_secret or cleaned_chunk.has_unremovable_secret
         if chunk.format == LINE_FORMAT:
-            for text in outputs.list_outputs_with_commands(chunk.raw):
-                printed_secrets += cleaner.clean_text(
+            for text in outputs.list_outputs_with_commands(chunk.raw_bytes):
+                secrets_in_command_output += cleaner.clean_text(
                     text.encode("utf-8", "surrogatepass")
                 ).removed_secrets
-    return SecretsInLocation(tuple(secrets), has_unremovable_secret, tuple(printed_secrets))
+    return SecretsInLocation(
+        tuple(secrets), has_unremovable_secret, tuple(secrets_in_command_output)
+    )
 
 
 def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChunk]:
@@ -141,10 +143,10 @@ def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChun
             yield FileChunk(text.encode("utf-8", "replace"), TEXT_FORMAT)
     elif location.kind != INDEXED:
         # The index is always rebuilt, so its content need not be searched.
-        yield from read_file_chunks(location.path, by_line=is_record_file(location.path))
+        yield from read_file_chunks(location.path, is_read_by_line=is_record_file(location.path))
 
 
-def _read_location_state(location: Location) -> object:
+def _read_change_stamp(location: Location) -> object:
     """Return a value that changes whenever a file, or any file of an archived session, changes."""
     file_states: list[object] = []
     for path in (
@@ -161,7 +163,7 @@ def _read_location_state(location: Location) -> object:
     return file_states
 
 
-class ScrubReach(NamedTuple):
+class ScrubScope(NamedTuple):
     """The kinds of additional files that a scrub in place changes.
 
     The files of the session, its copies and the session's children are always changed.
@@ -177,15 +179,15 @@ class ScrubReach(NamedTuple):
 class LocationWithSecrets(NamedTuple):
     """A file or archived session with secrets.
 
-    ``counts_by_kind`` maps each kind of secret to the number of secrets. ``state`` is one of the
-    four states, for example ``REMOVED_STATE``. ``reason`` is a sentence that explains the state, or
+    ``counts_by_kind`` maps each kind of secret to the number of secrets. ``scrub_state`` is one of the
+    four states, for example ``REMOVED_STATE``. ``state_reason`` is a sentence that explains the state, or
     ``""``.
     """
 
     location: Location
     counts_by_kind: dict[str, int]
-    state: str
-    reason: str
+    scrub_state: str
+    state_reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,24 +196,24 @@ class ScrubFindings:
 
     ``relations_by_session_id`` maps the id of each related session to its relation, and
     ``kinds_by_secret`` maps each secret to its kind. ``scanning_cleaner`` removes these secrets and
-    any others that the scanner recognises. ``literal_cleaner`` removes only the secrets in
-    ``kinds_by_secret``. ``clean_location_states`` maps each file without secrets to its state. Such
+    any others that the scanner recognises. ``known_secret_cleaner`` removes only the secrets in
+    ``kinds_by_secret``. ``change_stamp_by_clean_location`` maps each file without secrets to its state. Such
     a file is read again only if its state has changed. ``session_title`` is the session's title
-    without secrets. ``short_values`` are secrets that are too short to search for as text.
+    without secrets. ``short_secrets`` are secrets that are too short to search for as text.
     """
 
     session: SessionFile
     selected_kinds: Collection[str]
-    reach: ScrubReach
+    scope: ScrubScope
     relations_by_session_id: Mapping[str, str]
     kinds_by_secret: Mapping[str, str]
-    clean_location_states: dict[Location, object]
+    change_stamp_by_clean_location: dict[Location, object]
     locations_with_secrets: tuple[LocationWithSecrets, ...]
     scanning_cleaner: SecretCleaner
-    literal_cleaner: SecretCleaner
+    known_secret_cleaner: SecretCleaner
     open_reason: str
     session_title: str
-    short_values: frozenset[str] = frozenset()
+    short_secrets: frozenset[str] = frozenset()
 
     @property
     def locations_to_change(self) -> list[LocationWithSecrets]:
@@ -219,7 +221,7 @@ class ScrubFindings:
         return [
             row
             for row in self.locations_with_secrets
-            if row.state == UNCHANGED_STATE and row.location.kind != INDEXED
+            if row.scrub_state == UNCHANGED_STATE and row.location.kind != INDEXED
         ]
 
     def choose_cleaner(self, location: Location) -> SecretCleaner:
@@ -230,7 +232,7 @@ class ScrubFindings:
         """
         if location.relation in {OWN_SESSION, CHILD, PARENT} and location.kind != FILE_BACKUP:
             return self.scanning_cleaner
-        return self.literal_cleaner
+        return self.known_secret_cleaner
 
 
 def search_all_files(
@@ -239,7 +241,7 @@ def search_all_files(
     *,
     kinds: Collection[str] = (),
     named_secrets: Mapping[str, str] | None = None,
-    reach: ScrubReach = ScrubReach(),  # noqa: B008 - a value that nobody can change
+    scope: ScrubScope = ScrubScope(),  # noqa: B008 - a value that nobody can change
 ) -> ScrubFindings:
     """Search all files for the secrets of a session and for ``named_secrets``.
 
@@ -249,7 +251,7 @@ def search_all_files(
     values = named_secrets or {}
     cleaner = SecretCleaner(kinds, KnownSecrets(values))
     empty_findings = ScrubFindings(
-        session, kinds, reach, {}, values, {}, (), cleaner, cleaner, "", ""
+        session, kinds, scope, {}, values, {}, (), cleaner, cleaner, "", ""
     )
     return search_again_for_known_secrets(empty_findings, where)
 
@@ -259,7 +261,7 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
 
     A file that contained no secrets is read only if it has changed.
     """
-    session, reach = previous_findings.session, previous_findings.reach
+    session, scope = previous_findings.session, previous_findings.scope
     relations = {
         **find_related_sessions(session, where),
         **previous_findings.relations_by_session_id,
@@ -270,30 +272,30 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
     ):
         # The transcript is outside the project folders.
         locations.append(Location(TRANSCRIPT, session.path, session.session_id, OWN_SESSION))
-    values, short_values = (
+    values, short_secrets = (
         dict(previous_findings.kinds_by_secret),
-        set(previous_findings.short_values),
+        set(previous_findings.short_secrets),
     )
     for location in locations:
         if (
             location.relation != OTHER_SESSION
-            and is_within_reach(location.relation, reach)
+            and is_relation_in_scope(location.relation, scope)
             and location.kind not in {FILE_BACKUP, UNPACKED_COPY}
         ):
             secrets: tuple[RemovedSecret, ...] = ()
-            if previous_findings.clean_location_states.get(location) != _read_location_state(
+            if previous_findings.change_stamp_by_clean_location.get(location) != _read_change_stamp(
                 location
             ):
                 with contextlib.suppress(OSError, ResumeHooksError):
                     contents = find_secrets_in_file(
                         location, previous_findings.scanning_cleaner, where
                     )
-                    secrets = contents.secrets + contents.printed_secrets
-            values |= _find_searchable_values(secrets)
-            short_values |= {
+                    secrets = contents.secrets + contents.secrets_in_command_output
+            values |= _map_searchable_secrets_to_kinds(secrets)
+            short_secrets |= {
                 secret.values[-1]
                 for secret in secrets
-                if secret.values and not _find_searchable_values([secret])
+                if secret.values and not _map_searchable_secrets_to_kinds([secret])
             }
     texts_by_value = {
         value: kind
@@ -308,12 +310,12 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
         previous_findings,
         relations_by_session_id=relations,
         kinds_by_secret=values,
-        clean_location_states=previous_findings.clean_location_states
+        change_stamp_by_clean_location=previous_findings.change_stamp_by_clean_location
         if values == previous_findings.kinds_by_secret
         else {},
-        short_values=frozenset(short_values),
+        short_secrets=frozenset(short_secrets),
         scanning_cleaner=SecretCleaner(previous_findings.selected_kinds, literals),
-        literal_cleaner=SecretCleaner(literals=literals, scanning=False),
+        known_secret_cleaner=SecretCleaner(literals=literals, scanning=False),
     )
     client_processes = RunningClients(where)
     all_locations = [
@@ -325,7 +327,7 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
     rows = [
         row
         for location in all_locations
-        if (row := _search_and_classify(location, findings, where, client_processes))
+        if (row := _find_secrets_and_state(location, findings, where, client_processes))
     ]
     # The sessions of other agents were searched in copies, but the user needs the paths of the
     # originals.
@@ -345,18 +347,20 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
         findings,
         locations_with_secrets=tuple(rows),
         open_reason=open_reason,
-        session_title=findings.literal_cleaner.clean_generated_text(HeadTail(session.path).title),
+        session_title=findings.known_secret_cleaner.clean_generated_text(
+            HeadTail(session.path).title
+        ),
     )
 
 
-def is_within_reach(relation: str, reach: ScrubReach) -> bool:
+def is_relation_in_scope(relation: str, scope: ScrubScope) -> bool:
     """Check whether a scrub includes sessions with this relation to the scrubbed session."""
-    return {PARENT: reach.includes_ancestors, OTHER_SESSION: reach.includes_other_sessions}.get(
+    return {PARENT: scope.includes_ancestors, OTHER_SESSION: scope.includes_other_sessions}.get(
         relation, True
     )
 
 
-def _find_searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
+def _map_searchable_secrets_to_kinds(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
     """Return the secrets that can be searched for as text, and map each of them to its kind.
 
     Short secrets are omitted, because they could be ordinary words.
@@ -374,15 +378,15 @@ def _find_searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
     return kinds_by_text
 
 
-def _search_and_classify(
+def _find_secrets_and_state(
     location: Location, findings: ScrubFindings, where: Where, client_processes: RunningClients
 ) -> LocationWithSecrets | None:
     """Return a file or archived session with its state, or None if it contains no secrets.
 
     A file that exists but cannot be read is also returned, with the reason why it cannot be read.
     """
-    state, reach = _read_location_state(location), findings.reach
-    if findings.clean_location_states.get(location) == state:
+    state, scope = _read_change_stamp(location), findings.scope
+    if findings.change_stamp_by_clean_location.get(location) == state:
         return None
     try:
         contents = find_secrets_in_file(location, findings.choose_cleaner(location), where)
@@ -395,7 +399,7 @@ def _search_and_classify(
             why = f"{error.message}. {error.remedy}"
         excluded_reason = _explain_exclusion(
             location,
-            reach._replace(includes_other_sessions=True),
+            scope._replace(includes_other_sessions=True),
             # The file could not be read, so its relation to the session is uncertain. Therefore, files
             # of other sessions are not excluded.
         )
@@ -404,10 +408,10 @@ def _search_and_classify(
             location, {}, EXCLUDED_STATE if excluded_reason else REMAINING_STATE, reason_text
         )
     if not contents.secrets and not contents.has_unremovable_secret and location.kind != INDEXED:
-        findings.clean_location_states[location] = state
+        findings.change_stamp_by_clean_location[location] = state
         return None
     kinds = dict(Counter(secret.kind for secret in contents.secrets))
-    if why := _explain_exclusion(location, reach):
+    if why := _explain_exclusion(location, scope):
         return LocationWithSecrets(location, kinds, EXCLUDED_STATE, why)
     if location.kind == TRANSCRIPT and location.relation != OWN_SESSION:
         with contextlib.suppress(OSError):
@@ -428,7 +432,7 @@ def _search_and_classify(
     )
 
 
-def _explain_exclusion(location: Location, reach: ScrubReach) -> str:
+def _explain_exclusion(location: Location, scope: ScrubScope) -> str:
     """Return the reason why a scrub excludes a file, and the option that would include the file.
 
     Return ``""`` if the scrub includes the file.
@@ -439,21 +443,21 @@ def _explain_exclusion(location: Location, reach: ScrubReach) -> str:
         return "It is a settings file, where a secret may be in use: change it by hand."
     reasons_by_kind = {
         FILE_BACKUP: (
-            reach.includes_file_backups,
+            scope.includes_file_backups,
             "It is a backup of your file for rewind-files. To include it, add --backups.",
         ),
         DOCUMENT: (
-            reach.includes_documents,
+            scope.includes_documents,
             "It is a file of the project. To include it, add --documents.",
         ),
         CLIENT: (
-            reach.includes_client_files,
+            scope.includes_client_files,
             "It belongs to the client. To include it, add --client.",
         ),
     }.get(location.kind)
     if reasons_by_kind is not None and not reasons_by_kind[0]:
         return reasons_by_kind[1]
-    if not is_within_reach(location.relation, reach):
+    if not is_relation_in_scope(location.relation, scope):
         return {
             PARENT: "It is an ancestor of the session. To include it, add --lineage.",
             OTHER_SESSION: "It belongs to another session. To include it, add --everywhere.",

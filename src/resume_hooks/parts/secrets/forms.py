@@ -14,7 +14,7 @@ from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictMod
 from resume_hooks.parts.secrets import audit
 from resume_hooks.parts.secrets.findings import LocationWithSecrets
 
-leak_field = FieldDeclarer[audit.Leak]()
+LEAK_FIELD_DECLARER = FieldDeclarer[audit.Leak]()
 
 
 class Leak(StrictModel):
@@ -28,59 +28,61 @@ class Leak(StrictModel):
     records, of the file.
     """
 
-    kind: str = leak_field(lambda leak: leak.kind)
-    place: str = leak_field(
+    kind: str = LEAK_FIELD_DECLARER(lambda leak: leak.kind)
+    place: str = LEAK_FIELD_DECLARER(
         lambda leak: leak.place,
         "transcript, sub-agent, sidecar, copy, file backup, backup, trash, vault, note",
     )
-    session_id: str = leak_field(
+    session_id: str = LEAK_FIELD_DECLARER(
         lambda leak: leak.session_id, "empty if the place belongs to no session"
     )
-    reference: str = leak_field(
-        lambda leak: leak.reference,
+    reference: str = LEAK_FIELD_DECLARER(
+        lambda leak: leak.record_reference,
         "the record as an argument for read; empty if read can't print it",
     )
-    file: str = leak_field(lambda leak: leak.file)
-    line: int = leak_field(lambda leak: leak.line, "the line number, counted from 0")
-    offset: int = leak_field(
+    file: str = LEAK_FIELD_DECLARER(lambda leak: leak.file_path)
+    line: int = LEAK_FIELD_DECLARER(
+        lambda leak: leak.line_number, "the line number, counted from 0"
+    )
+    offset: int = LEAK_FIELD_DECLARER(
         lambda leak: leak.offset, "the offset of the secret's first byte in the file"
     )
-    length: int = leak_field(
+    length: int = LEAK_FIELD_DECLARER(
         lambda leak: leak.length, "the length of the secret in the file, in bytes"
     )
-    uuid: str = leak_field(
-        lambda leak: leak.uuid, "the uuid of the record; empty if the record has none"
+    uuid: str = LEAK_FIELD_DECLARER(
+        lambda leak: leak.record_uuid, "the uuid of the record; empty if the record has none"
     )
-    time: str = leak_field(
+    time: str = LEAK_FIELD_DECLARER(
         lambda leak: leak.time, "the time of the record, or of the file if the file has no records"
     )
 
 
-audit_field = FieldDeclarer[audit.Audit]()
+AUDIT_FIELD_DECLARER = FieldDeclarer[audit.Audit]()
 
 
 class SecretList(StrictModel):
     """The secrets in sessions, oldest first."""
 
-    secrets: list[Leak] = audit_field(lambda audit: audit.leaks)
-    kinds: dict[str, int] = audit_field(
+    secrets: list[Leak] = AUDIT_FIELD_DECLARER(lambda audit: audit.leaks)
+    kinds: dict[str, int] = AUDIT_FIELD_DECLARER(
         lambda audit: dict(Counter(leak.kind for leak in audit.leaks).most_common()),
         "secrets by kind, the most frequent first",
     )
-    files: int = audit_field(
+    files: int = AUDIT_FIELD_DECLARER(
         lambda audit: audit.file_count,
         "the number of files that were searched now or are unchanged since an earlier search",
     )
-    bytes: int = audit_field(
+    bytes: int = AUDIT_FIELD_DECLARER(
         lambda audit: audit.total_bytes,
         "the total size of the files that ``files`` counts, in bytes",
     )
-    bytes_read: int = audit_field(
+    bytes_read: int = AUDIT_FIELD_DECLARER(
         lambda audit: audit.bytes_read, "the number of bytes that were read by this command"
     )
 
 
-place_field = FieldDeclarer[LocationWithSecrets]()
+PLACE_FIELD_DECLARER = FieldDeclarer[LocationWithSecrets]()
 
 
 class ScrubPlace(StrictModel):
@@ -89,30 +91,30 @@ class ScrubPlace(StrictModel):
     The text of the secrets is not included.
     """
 
-    kind: str = place_field(
+    kind: str = PLACE_FIELD_DECLARER(
         lambda row: row.location.kind,
         "transcript, sub-agent, sidecar, backup, trash, vault, index, client ...",
     )
-    path: str = place_field(lambda row: row.location.path)
-    session_id: str = place_field(
+    path: str = PLACE_FIELD_DECLARER(lambda row: row.location.path)
+    session_id: str = PLACE_FIELD_DECLARER(
         lambda row: row.location.session_id,
         "the session that the file belongs to; empty if it belongs to none",
     )
-    relation: str = place_field(
+    relation: str = PLACE_FIELD_DECLARER(
         lambda row: row.location.relation,
         "the relation of this session to the scrubbed session: own, child, parent, other",
     )
-    secrets: dict[str, int] = place_field(
+    secrets: dict[str, int] = PLACE_FIELD_DECLARER(
         lambda row: row.counts_by_kind, "the number of secrets of each kind"
     )
-    state: Literal["held", "removed", "left", "outside"] = place_field(
-        lambda row: row.state,
+    state: Literal["held", "removed", "left", "outside"] = PLACE_FIELD_DECLARER(
+        lambda row: row.scrub_state,
         (
             "held: not changed yet; left: could not be changed; outside: not selected. "
             "For outside, the field why names the option that selects the file."
         ),
     )
-    why: str = place_field(lambda row: row.reason)
+    why: str = PLACE_FIELD_DECLARER(lambda row: row.state_reason)
 
 
 class ScrubResult(StrictModel):

@@ -22,30 +22,30 @@ from resume_hooks.redaction.texts import placeholder_of_secret
 KIND_OF_SUPPLIED_SECRETS = "named"
 """The kind of a secret that the user supplied."""
 
-MIN_NAMED_CHARACTERS = 6
+MIN_SUPPLIED_SECRET_CHARACTERS = 6
 """The minimum number of characters of a secret that the user supplies.
 
 A shorter text would match everywhere.
 """
 
-MIN_CHARACTERS_INSIDE_WORDS = 12
+MIN_SECRET_CHARACTERS_INSIDE_WORDS = 12
 """The minimum number of characters of a secret that a rule found and that is searched for inside
 words."""
 
-MIN_WHOLE_WORD_CHARACTERS = 6
+MIN_WHOLE_WORD_SECRET_CHARACTERS = 6
 """The minimum number of characters of a secret that is searched for as a whole word."""
 
-MIN_CHARACTERS_WITHOUT_DIGITS = 20
+MIN_DIGITLESS_SECRET_CHARACTERS = 20
 """The minimum number of characters of a secret without digits that is searched for inside words."""
 
-MAX_NAMED_SECRETS = 100
+MAX_SUPPLIED_SECRETS = 100
 MAX_SECRET_INPUT_BYTES = 16 * 1024
 
 MAX_SEPARATELY_SEARCHED_FORMS = 64
 """If there are at most this many encoded forms, each form is searched for separately before a
 regular expression searches for all of them. In a text without any of the forms, this is faster."""
 
-FORM_BEGINNING_CHARACTERS = 6
+ENCODED_FORM_PREFIX_LENGTH = 6
 """The regular expression compares this number of characters at the beginning of each form.
 
 No form has fewer characters.
@@ -54,12 +54,12 @@ No form has fewer characters.
 MIN_BASE64_CHARACTERS = 8
 """Minimum number of characters of a base64 form. A shorter form could occur by chance."""
 
-MIN_PREFIX_FRACTION = 0.6
+MIN_SECRET_PREFIX_FRACTION = 0.6
 """A secret of which only the beginning is found, for example in a cut title, is removed if this
-beginning is at least this fraction of the secret and has at least ``MIN_PREFIX_CHARACTERS``
+beginning is at least this fraction of the secret and has at least ``MIN_SECRET_PREFIX_CHARACTERS``
 characters."""
 
-MIN_PREFIX_CHARACTERS = 20
+MIN_SECRET_PREFIX_CHARACTERS = 20
 
 _RECORD_ID_PATTERN = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+"
@@ -73,7 +73,7 @@ _WORD_CHARACTERS_PATTERN = re.compile(r"[A-Za-z0-9_-]*")
 _PLACEHOLDER_PATTERN = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
 
 _LINE_ENDS_PATTERN = re.compile(r"(?:\\+[nr]|[\r\n])+")
-_ENCODED_LINE_PATTERN = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
+_BASE64_LINE_PATTERN = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 _NAME_PUNCTUATION = frozenset("-_./: ")
 """Punctuation that also occurs in ordinary names. It is therefore not a sign of a secret."""
 
@@ -109,14 +109,14 @@ def parse_supplied_secrets(raw: bytes) -> dict[str, str]:
         raise UsageError(
             "No secret was given", "Write one per line to --secret-stdin, from a file or a prompt."
         )
-    if len(lines) > MAX_NAMED_SECRETS:
+    if len(lines) > MAX_SUPPLIED_SECRETS:
         raise UsageError(
-            f"More than {MAX_NAMED_SECRETS} secrets were given", "Give fewer at a time."
+            f"More than {MAX_SUPPLIED_SECRETS} secrets were given", "Give fewer at a time."
         )
-    if any(len(line) < MIN_NAMED_CHARACTERS for line in lines):
+    if any(len(line) < MIN_SUPPLIED_SECRET_CHARACTERS for line in lines):
         raise UsageError(
             (
-                f"One of the secrets has fewer than {MIN_NAMED_CHARACTERS} characters and would "
+                f"One of the secrets has fewer than {MIN_SUPPLIED_SECRET_CHARACTERS} characters and would "
                 "match everywhere"
             ),
             "Give each secret in full, one per line.",
@@ -131,7 +131,7 @@ def parse_supplied_secrets(raw: bytes) -> dict[str, str]:
 def is_distinctive_secret(value: str) -> bool:
     """Check whether a secret is so long and unusual that its text can be removed from all files."""
     if (
-        len(value) < MIN_CHARACTERS_INSIDE_WORDS
+        len(value) < MIN_SECRET_CHARACTERS_INSIDE_WORDS
         or _RECORD_ID_PATTERN.fullmatch(value)
         or _PLACEHOLDER_PATTERN.search(value)
     ):
@@ -140,7 +140,7 @@ def is_distinctive_secret(value: str) -> bool:
         character.isalpha() for character in value
     )
     return is_mixed or (
-        len(value) >= MIN_CHARACTERS_WITHOUT_DIGITS
+        len(value) >= MIN_DIGITLESS_SECRET_CHARACTERS
         and not any(character.isspace() for character in value)
     )
 
@@ -151,7 +151,7 @@ def is_searchable_token(value: str) -> bool:
     The result is false if the secret could be an ordinary word or name.
     """
     if (
-        not MIN_WHOLE_WORD_CHARACTERS <= len(value) < MIN_CHARACTERS_INSIDE_WORDS
+        not MIN_WHOLE_WORD_SECRET_CHARACTERS <= len(value) < MIN_SECRET_CHARACTERS_INSIDE_WORDS
         or _PLACEHOLDER_PATTERN.search(value)
         or any(character.isspace() for character in value)
     ):
@@ -170,11 +170,11 @@ def split_encoded_lines(value: str) -> Iterator[str]:
     lines = _LINE_ENDS_PATTERN.split(value)
     if len(lines) > 1:
         for line in map(str.strip, lines):
-            if _ENCODED_LINE_PATTERN.fullmatch(line) and is_distinctive_secret(line):
+            if _BASE64_LINE_PATTERN.fullmatch(line) and is_distinctive_secret(line):
                 yield line
 
 
-def encode_secret(value: str) -> Iterator[str]:
+def iterate_secret_forms(value: str) -> Iterator[str]:
     """Yield a secret as it is, and in the forms that it has in JSON, URLs, HTML, base64 and hex."""
     yield value
     json_forms = list(_encode_as_json(value))
@@ -207,7 +207,7 @@ class _EncodedForm(NamedTuple):
     extends_to_word_end: bool = False
     is_whole_token: bool = False
 
-    def find_end(self, text: str, start: int) -> int:
+    def find_form_end(self, text: str, start: int) -> int:
         """Return the offset at which the form ends in ``text``, or 0 if the form does not begin at ``start``."""
         if not text.startswith(self.text, start):
             return 0
@@ -247,7 +247,7 @@ class KnownSecrets:
         forms = {form.text: form for form in reversed(all_forms)}
         self._forms: dict[str, list[_EncodedForm]] = {}
         for form in sorted(forms.values(), key=lambda form: -len(form.text)):
-            self._forms.setdefault(form.text[:FORM_BEGINNING_CHARACTERS], []).append(form)
+            self._forms.setdefault(form.text[:ENCODED_FORM_PREFIX_LENGTH], []).append(form)
         self._form_head_pattern = re.compile(
             f"{_PLACEHOLDER_PATTERN.pattern}|{_build_alternatives_pattern(self._forms)}"
         )
@@ -266,20 +266,20 @@ class KnownSecrets:
             self._separate_forms and not any(form in raw for form in self._separate_forms)
         ):
             return False
-        return any(True for _ in self._find_forms(raw.decode("utf-8", "surrogateescape")))
+        return any(True for _ in self._find_encoded_secrets(raw.decode("utf-8", "surrogateescape")))
 
     def replace_secrets(self, text: str) -> tuple[str, list[str]]:
         """Return ``text`` with placeholders instead of known secrets, and the kind of each removed secret."""
         parts: list[str] = []
         kinds: list[str] = []
         position = 0
-        for start, end, kind in self._find_forms(text) if self._forms else ():
+        for start, end, kind in self._find_encoded_secrets(text) if self._forms else ():
             parts += [text[position:start], placeholder_of_secret(kind)]
             kinds.append(kind)
             position = end
         return "".join([*parts, text[position:]]), kinds
 
-    def _find_forms(self, text: str) -> Iterator[tuple[int, int, str]]:
+    def _find_encoded_secrets(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Yield the start, the end and the kind of each known secret in a text.
 
         If several forms match at the same position, only the longest one counts. Placeholders are
@@ -293,7 +293,7 @@ class KnownSecrets:
             else:
                 position = head.start() + 1
             for form in self._forms.get(head[0], ()):
-                if end := form.find_end(text, head.start()):
+                if end := form.find_form_end(text, head.start()):
                     yield head.start(), end, form.kind
                     position = end
                     break
@@ -303,12 +303,14 @@ def _build_encoded_forms(kinds_by_secret: Mapping[str, str]) -> Iterator[_Encode
     """Yield the forms in which secrets may occur, including the beginnings of long secrets."""
     for value, kind in kinds_by_secret.items():
         was_found_by_scanner = kind != KIND_OF_SUPPLIED_SECRETS
-        for text in encode_secret(value):
+        for text in iterate_secret_forms(value):
             yield _EncodedForm(
                 text, kind, extends_to_word_end=was_found_by_scanner and text == value
             )
     for value, kind in kinds_by_secret.items():
-        prefix = value[: max(MIN_PREFIX_CHARACTERS, int(len(value) * MIN_PREFIX_FRACTION))]
+        prefix = value[
+            : max(MIN_SECRET_PREFIX_CHARACTERS, int(len(value) * MIN_SECRET_PREFIX_FRACTION))
+        ]
         if len(prefix) < len(value):
             yield _EncodedForm(
                 prefix,
@@ -328,14 +330,14 @@ def _build_alternatives_pattern(texts: Iterable[str]) -> str:
         branch = tree
         for character in text:
             branch = branch.setdefault(character, {})
-    return _build_pattern_of_tree(tree)
+    return _build_pattern_from_prefix_tree(tree)
 
 
-def _build_pattern_of_tree(tree: Mapping[str, Any]) -> str:
+def _build_pattern_from_prefix_tree(tree: Mapping[str, Any]) -> str:
     alternatives = []
     for character, subtree in tree.items():
         alternatives.append(
-            re.escape(character) + (_build_pattern_of_tree(subtree) if subtree else "")
+            re.escape(character) + (_build_pattern_from_prefix_tree(subtree) if subtree else "")
         )
     if len(alternatives) == 1:
         return alternatives[0]

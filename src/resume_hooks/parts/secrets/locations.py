@@ -67,7 +67,7 @@ BACKUP, TRASHED, VAULT_COPY, UNPACKED_COPY, NOTE, INDEXED = (
 FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 
 OWN_SESSION, CHILD, PARENT, OTHER_SESSION = "own", "child", "parent", "other"
-"""The possible relations of a session to the scrubbed session."""
+"""The possible relations_by_session_id of a session to the scrubbed session."""
 
 LINE_FORMAT, TEXT_FORMAT, BINARY_FORMAT = "line", "text", "binary"
 """The possible formats of a chunk."""
@@ -122,16 +122,20 @@ class Location(NamedTuple):
     relation: str = ""
 
 
-def find_session_locations(relations: Mapping[str, str], where: Where) -> list[Location]:
+def find_session_locations(
+    relations_by_session_id: Mapping[str, str], where: Where
+) -> list[Location]:
     """Return the locations of the files of all sessions, including the sessions' copies.
 
-    ``relations`` maps session ids to their relation to the scrubbed session. The locations are in
+    ``relations_by_session_id`` maps session ids to their relation to the scrubbed session. The locations are in
     the order in which a scrub rewrites them. The scrubbed session's own transcript comes last. If
     the scrub is interrupted, a new scrub can therefore find the secrets in the transcript again.
     """
     locations = [
         location._replace(
-            relation=relations.get(location.session_id, location.relation or OTHER_SESSION)
+            relation=relations_by_session_id.get(
+                location.session_id, location.relation or OTHER_SESSION
+            )
         )
         for location in (*_find_session_copies(where), *_find_project_locations(where))
     ]
@@ -162,18 +166,18 @@ def find_client_locations(where: Where) -> Iterator[Location]:
     """Yield the client's files outside its project folders: prompt history, pasted texts, logs, settings."""
     config_folder, state_folder = where.config, os.path.realpath(where.state)
 
-    def is_skipped(folder: str) -> bool:
+    def is_skipped_folder(folder: str) -> bool:
         return (
             os.path.basename(folder) in _SKIPPED_CLIENT_FOLDERS
             or os.path.realpath(folder) == state_folder
         )
 
-    for path in list_regular_files(config_folder, is_skipped):
+    for path in list_regular_files(config_folder, is_skipped_folder):
         yield Location(CLIENT, path)
 
 
 def list_regular_files(
-    folder: str, is_skipped: Callable[[str], bool] = lambda _: False
+    folder: str, is_skipped_folder: Callable[[str], bool] = lambda _: False
 ) -> Iterator[str]:
     """Yield the regular files in a folder and its subfolders, sorted by name. Links are not followed.
 
@@ -185,7 +189,9 @@ def list_regular_files(
     count = 0
     errors: list[OSError] = []
     for root, folders, names in os.walk(folder, onerror=errors.append):
-        folders[:] = sorted(name for name in folders if not is_skipped(os.path.join(root, name)))
+        folders[:] = sorted(
+            name for name in folders if not is_skipped_folder(os.path.join(root, name))
+        )
         for name in sorted(names):
             path = os.path.join(root, name)
             if _may_be_regular_file(path):
@@ -223,10 +229,10 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
         (backup_folder, BACKUP),
         (unpacked_folder(where), UNPACKED_COPY),
     ):
-        for path in _list_state_files(folder, {files} - {folder}):
+        for path in _list_files_in_state_subfolder(folder, {files} - {folder}):
             is_other_file = kind == BACKUP and not path.endswith(TRANSCRIPT_SUFFIX)
             yield Location(
-                COPY if is_other_file else kind, path, _parse_session_id_below(folder, path)
+                COPY if is_other_file else kind, path, _parse_session_id_below_folder(folder, path)
             )
     for path in held_links.links_without_client_file(where):
         session_id = _SESSION_ID_PATTERN.search(
@@ -242,17 +248,17 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
         {entry.folder for entry in trash.list_deleted(where)},
     )
     for path in deleted_ids:
-        yield Location(TRASHED, path, _parse_session_id_below(folder, path))
+        yield Location(TRASHED, path, _parse_session_id_below_folder(folder, path))
     # It is unknown to which session the file belongs, so it is treated like a file of a child.
-    for path in _list_state_files(folder, deleted_ids):
-        yield Location(TRASHED, path, _parse_session_id_below(folder, path), CHILD)
+    for path in _list_files_in_state_subfolder(folder, deleted_ids):
+        yield Location(TRASHED, path, _parse_session_id_below_folder(folder, path), CHILD)
     for archived in manifest.list_archived(where):
         yield Location(VAULT_COPY, archived.folder, archived.session_id)
     for path in manifest.unreadable_folders(where):
-        yield Location(VAULT_COPY, path, _parse_session_id_below(vault_folder(where), path))
+        yield Location(VAULT_COPY, path, _parse_session_id_below_folder(vault_folder(where), path))
 
 
-def _list_state_files(folder: str, skipped_folders: Container[str]) -> Iterator[str]:
+def _list_files_in_state_subfolder(folder: str, skipped_folders: Container[str]) -> Iterator[str]:
     """Yield the files in a subfolder of the state folder, except for lock files.
 
     If the subfolder is a link, yield only the path of the link.
@@ -299,7 +305,7 @@ def _find_project_locations(where: Where) -> Iterator[Location]:
         yield Location(COPY, where.projects)
 
 
-def _parse_session_id_below(folder: str, path: str) -> str:
+def _parse_session_id_below_folder(folder: str, path: str) -> str:
     """Return the first component of ``path`` below ``folder`` if it is a session id, or ``""``."""
     first_component = os.path.relpath(path, folder).split(os.sep)[0]
     if is_session_id(first_component):
@@ -318,7 +324,7 @@ def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
             if ancestor.session_id:
                 ancestor_ids.append(ancestor.session_id)
     session_id = session.session_id
-    relations = dict.fromkeys(
+    relations_by_session_id = dict.fromkeys(
         (descendant.row.session_id for descendant in lineage_finder.find_descendants(session_id)),
         CHILD,
     ) | {session_id: OWN_SESSION}
@@ -330,16 +336,16 @@ def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
     for archived in archived_sessions:
         if archived.about.parent:
             parent_pairs.append((archived.about.parent[0], archived.session_id))
-    pending_ids = list(relations)
+    pending_ids = list(relations_by_session_id)
     while pending_ids:
         parent = pending_ids.pop()
         new_children = []
         for pair_parent, child in parent_pairs:
-            if pair_parent == parent and child not in relations:
+            if pair_parent == parent and child not in relations_by_session_id:
                 new_children.append(child)
-        relations |= dict.fromkeys(new_children, CHILD)
+        relations_by_session_id |= dict.fromkeys(new_children, CHILD)
         pending_ids += new_children
-    return dict.fromkeys(ancestor_ids, PARENT) | relations
+    return dict.fromkeys(ancestor_ids, PARENT) | relations_by_session_id
 
 
 def find_document_locations(session: SessionFile, where: Where) -> Iterator[Location]:
@@ -361,7 +367,7 @@ class FileChunk(NamedTuple):
     the line's offset in the file.
     """
 
-    raw: bytes
+    raw_bytes: bytes
     format: str
     archived_file_path: str = ""
     line_number: int = 0
@@ -385,10 +391,10 @@ def is_record_file(path: str) -> bool:
     return TRANSCRIPT_SUFFIX in os.path.basename(path)
 
 
-def read_file_chunks(path: str, *, by_line: bool) -> Iterator[FileChunk]:
+def read_file_chunks(path: str, *, is_read_by_line: bool) -> Iterator[FileChunk]:
     """Yield the chunks of a file. Raise OSError if it cannot be read.
 
-    With ``by_line``, each chunk is a line. Otherwise the whole text is one chunk, except for large
+    With ``is_read_by_line``, each chunk is a line. Otherwise the whole text is one chunk, except for large
     files.
     """
     with open_regular(path, follow=False) as stream:
@@ -399,7 +405,7 @@ def read_file_chunks(path: str, *, by_line: bool) -> Iterator[FileChunk]:
                 FileChunk(raw, BINARY_FORMAT)
                 for raw in iter(lambda: stream.read(BUFFER_BYTES), b"")
             )
-        elif by_line or os.fstat(stream.fileno()).st_size > MAX_WHOLE_TEXT_BYTES:
+        elif is_read_by_line or os.fstat(stream.fileno()).st_size > MAX_WHOLE_TEXT_BYTES:
             for line in read_lines(stream):
                 yield FileChunk(line.raw, LINE_FORMAT)
         else:

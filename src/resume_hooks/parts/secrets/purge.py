@@ -58,7 +58,7 @@ from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.invariants import Check, check_same_structure
 from resume_hooks.transcripts.transcript import scan_transcript
 
-MAX_SEARCH_ROUNDS = 5
+MAX_REPEATED_SEARCHES = 5
 """The maximum number of searches for files that other processes created during the scrub."""
 
 SCRUB_FOLDER_NAME = "scrub"
@@ -66,7 +66,9 @@ SCRUB_FOLDER_NAME = "scrub"
 are being rewritten. At other times it does not exist."""
 
 RETRY_HINT = "Run the command once more."
-FILE_APPEARED_MESSAGE = "The file appeared during the rewrite. Run the command again."
+FILE_APPEARED_DURING_REWRITE_MESSAGE = (
+    "The file appeared during the rewrite. Run the command again."
+)
 
 
 def remove_secrets_from_files(findings: ScrubFindings, where: Where) -> list[LocationWithSecrets]:
@@ -76,58 +78,74 @@ def remove_secrets_from_files(findings: ScrubFindings, where: Where) -> list[Loc
     cannot be changed, its result contains the reason, and the remaining files are still changed.
     The session must not be open (see ``findings.open_reason``).
     """
-    rewritten_rows: dict[Location, LocationWithSecrets] = {}
+    rewritten_files: dict[Location, LocationWithSecrets] = {}
     location_order: dict[Location, None] = {}
-    for _ in range(MAX_SEARCH_ROUNDS):
-        location_order |= dict.fromkeys(row.location for row in findings.locations_with_secrets)
+    for _ in range(MAX_REPEATED_SEARCHES):
+        location_order |= dict.fromkeys(
+            affected_file.location for affected_file in findings.locations_with_secrets
+        )
         # The search index is rewritten after the files from which it is built. The session's
         # transcript comes last.
-        rows = sorted(
+        affected_files = sorted(
             findings.locations_with_secrets,
-            key=lambda row: (
-                (row.location.kind, row.location.relation) == (TRANSCRIPT, OWN_SESSION),
-                row.location.kind == INDEXED,
+            key=lambda affected_file: (
+                (affected_file.location.kind, affected_file.location.relation)
+                == (TRANSCRIPT, OWN_SESSION),
+                affected_file.location.kind == INDEXED,
             ),
         )
-        for row in rows:
-            if _must_rewrite(row, rewritten_rows):
-                rewritten_rows[row.location] = _rewrite_location(row, findings, where)
-        busy_rows = _wait_for_archiving(findings, where)
+        for affected_file in affected_files:
+            if _must_rewrite_file(affected_file, rewritten_files):
+                rewritten_files[affected_file.location] = _rewrite_file_at_location(
+                    affected_file, findings, where
+                )
+        busy_files = _wait_and_list_busy_archives(findings, where)
         findings = search_again_for_known_secrets(findings, where)
         if findings.open_reason or not any(
-            _must_rewrite(row, rewritten_rows) for row in findings.locations_to_change
+            _must_rewrite_file(affected_file, rewritten_files)
+            for affected_file in findings.locations_to_change
         ):
             break
-    last_states = {row.location: row for row in (*findings.locations_with_secrets, *busy_rows)}
+    last_states = {
+        affected_file.location: affected_file
+        for affected_file in (*findings.locations_with_secrets, *busy_files)
+    }
     final_states = (
-        _choose_final_state(rewritten_rows.get(location), last_states.get(location))
+        _choose_result_to_report(rewritten_files.get(location), last_states.get(location))
         for location in location_order | dict.fromkeys(last_states)
     )
     return [
-        _rebuild_index(row, where) if row.location.kind == INDEXED else row
-        for row in final_states
-        if row
+        _rebuild_index_and_update_state(affected_file, where)
+        if affected_file.location.kind == INDEXED
+        else affected_file
+        for affected_file in final_states
+        if affected_file
     ]
 
 
-def _must_rewrite(
-    row: LocationWithSecrets, rewritten_rows: Mapping[Location, LocationWithSecrets]
+def _must_rewrite_file(
+    affected_file: LocationWithSecrets, rewritten_files: Mapping[Location, LocationWithSecrets]
 ) -> bool:
     """Check whether a file's secrets must be removed now. A rewrite that failed is not tried again."""
-    return row.state == UNCHANGED_STATE and (
-        row.location not in rewritten_rows or rewritten_rows[row.location].state == REMOVED_STATE
+    return affected_file.scrub_state == UNCHANGED_STATE and (
+        affected_file.location not in rewritten_files
+        or rewritten_files[affected_file.location].scrub_state == REMOVED_STATE
     )
 
 
-def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[LocationWithSecrets]:
+def _wait_and_list_busy_archives(
+    findings: ScrubFindings, where: Where
+) -> list[LocationWithSecrets]:
     """Wait until no other process is archiving a session that has secrets.
 
     If another process takes too long, the result contains the session that it is archiving.
     """
     seen_ids: set[str] = set()
-    busy_rows = []
+    busy_files = []
     for location in (
-        row.location for row in findings.locations_with_secrets if row.state == UNCHANGED_STATE
+        affected_file.location
+        for affected_file in findings.locations_with_secrets
+        if affected_file.scrub_state == UNCHANGED_STATE
     ):
         if location.session_id and location.session_id not in seen_ids:
             seen_ids.add(location.session_id)
@@ -138,30 +156,32 @@ def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[LocationW
                 vault_location = location._replace(
                     kind=VAULT_COPY, path=archive_folder(location.session_id, where)
                 )
-                busy_rows.append(
+                busy_files.append(
                     LocationWithSecrets(
                         vault_location, {}, REMAINING_STATE, f"{error.message}. {error.remedy}"
                     )
                 )
             except ResumeHooksError:
                 continue  # The next search will report this error.
-    return busy_rows
+    return busy_files
 
 
-def _choose_final_state(
-    rewritten_row: LocationWithSecrets | None, latest_row: LocationWithSecrets | None
+def _choose_result_to_report(
+    rewritten_file: LocationWithSecrets | None, latest_file: LocationWithSecrets | None
 ) -> LocationWithSecrets | None:
     """Return the final state of a file, given the results of its rewrite and of the last search.
 
     Return None if the file no longer exists.
     """
-    if rewritten_row is not None and rewritten_row.state == REMAINING_STATE:
-        return rewritten_row
-    if latest_row is None or latest_row.location.kind == INDEXED:
-        return rewritten_row or latest_row
-    if latest_row.state == UNCHANGED_STATE:
-        return latest_row._replace(state=REMAINING_STATE, reason=FILE_APPEARED_MESSAGE)
-    return latest_row
+    if rewritten_file is not None and rewritten_file.scrub_state == REMAINING_STATE:
+        return rewritten_file
+    if latest_file is None or latest_file.location.kind == INDEXED:
+        return rewritten_file or latest_file
+    if latest_file.scrub_state == UNCHANGED_STATE:
+        return latest_file._replace(
+            scrub_state=REMAINING_STATE, state_reason=FILE_APPEARED_DURING_REWRITE_MESSAGE
+        )
+    return latest_file
 
 
 def remove_scrub_leftovers(where: Where) -> None:
@@ -181,44 +201,46 @@ def remove_scrub_leftovers(where: Where) -> None:
             pass
 
 
-def _rewrite_location(
-    row: LocationWithSecrets, findings: ScrubFindings, where: Where
+def _rewrite_file_at_location(
+    affected_file: LocationWithSecrets, findings: ScrubFindings, where: Where
 ) -> LocationWithSecrets:
-    cleaner = findings.choose_cleaner(row.location)
-    remove_stale_temporaries(os.path.dirname(row.location.path))
-    if not os.path.lexists(row.location.path):
-        return row._replace(state=REMOVED_STATE)
+    cleaner = findings.choose_cleaner(affected_file.location)
+    remove_stale_temporaries(os.path.dirname(affected_file.location.path))
+    if not os.path.lexists(affected_file.location.path):
+        return affected_file._replace(scrub_state=REMOVED_STATE)
     try:
-        _remove_secrets_from_location(row.location, cleaner, where)
-        if os.path.lexists(row.location.path):
-            remaining_contents = find_secrets_in_file(row.location, cleaner, where)
+        _remove_secrets_from_location(affected_file.location, cleaner, where)
+        if os.path.lexists(affected_file.location.path):
+            remaining_contents = find_secrets_in_file(affected_file.location, cleaner, where)
         else:
             remaining_contents = None
     except ResumeHooksError as error:
-        return row._replace(
-            state=REMAINING_STATE, reason=f"{error.message.rstrip('.')}. {error.remedy}".strip()
+        return affected_file._replace(
+            scrub_state=REMAINING_STATE,
+            state_reason=f"{error.message.rstrip('.')}. {error.remedy}".strip(),
         )
     except OSError as error:
-        return row._replace(
-            state=REMAINING_STATE,
-            reason=f"{error.filename or row.location.path}: {error.strerror or error}.",
+        return affected_file._replace(
+            scrub_state=REMAINING_STATE,
+            state_reason=f"{error.filename or affected_file.location.path}: {error.strerror or error}.",
         )
     if remaining_contents is not None and remaining_contents.secrets:
-        return row._replace(
-            state=REMAINING_STATE, reason="The file still contains secrets. Run the command again."
+        return affected_file._replace(
+            scrub_state=REMAINING_STATE,
+            state_reason="The file still contains secrets. Run the command again.",
         )
     if remaining_contents is not None and remaining_contents.has_unremovable_secret:
-        return row._replace(state=REMAINING_STATE, reason=UNREMOVABLE_REASON)
-    return row._replace(state=REMOVED_STATE)
+        return affected_file._replace(scrub_state=REMAINING_STATE, state_reason=UNREMOVABLE_REASON)
+    return affected_file._replace(scrub_state=REMOVED_STATE)
 
 
 def _remove_secrets_from_location(location: Location, cleaner: SecretCleaner, where: Where) -> None:
     if archived := find_archived_session(location, where):
         rewrite.rewrite_archived(
             archived,
-            lambda line: cleaner.clean_record(line).raw,
+            lambda line: cleaner.clean_record(line).cleaned_bytes,
             where,
-            change_text=lambda text: cleaner.clean_text(text).raw,
+            change_text=lambda text: cleaner.clean_text(text).cleaned_bytes,
         )
     elif location.kind == UNPACKED_COPY and location.session_id:
         removal.remove_if_possible(
@@ -238,23 +260,29 @@ def _remove_secrets_from_location(location: Location, cleaner: SecretCleaner, wh
         write_scrubbed_file(location, cleaner, where)
 
 
-def _rebuild_index(row: LocationWithSecrets, where: Where) -> LocationWithSecrets:
+def _rebuild_index_and_update_state(
+    affected_file: LocationWithSecrets, where: Where
+) -> LocationWithSecrets:
     """Rebuild the search index from the current files.
 
     Another process may have built the index for a search while the files still contained secrets.
     """
-    if row.state == REMAINING_STATE:
-        return row
+    if affected_file.scrub_state == REMAINING_STATE:
+        return affected_file
     try:
         delete_index(where)
     except ResumeHooksError as error:
-        return row._replace(state=REMAINING_STATE, reason=f"{error.message}. {error.remedy}")
-    row = row._replace(state=REMOVED_STATE)
+        return affected_file._replace(
+            scrub_state=REMAINING_STATE, state_reason=f"{error.message}. {error.remedy}"
+        )
+    affected_file = affected_file._replace(scrub_state=REMOVED_STATE)
     try:
         with opened_index(where):
-            return row
+            return affected_file
     except ResumeHooksError as error:
-        return row._replace(reason=f"The next search will rebuild it: {error.message}")
+        return affected_file._replace(
+            state_reason=f"The next search will rebuild it: {error.message}"
+        )
 
 
 def write_scrubbed_file(location: Location, cleaner: SecretCleaner, where: Where) -> None:
@@ -280,8 +308,8 @@ def _replace_by_scrubbed_copy(
     cleaner: SecretCleaner,
     where: Where,
 ) -> None:
-    by_line = is_record_file(location.path)
-    if not cleaner.file_has_secret(copy_path, by_line=by_line):
+    is_read_by_line = is_record_file(location.path)
+    if not cleaner.file_has_secret(copy_path, is_read_by_line=is_read_by_line):
         return
 
     def check_written_file(path: str) -> None:
@@ -292,7 +320,8 @@ def _replace_by_scrubbed_copy(
             else stat.S_IMODE(os.fstat(original_descriptor).st_mode),
         )
         secret_check = Check(
-            "no secret is found in it", not cleaner.file_has_secret(path, by_line=by_line)
+            "no secret is found in it",
+            not cleaner.file_has_secret(path, is_read_by_line=is_read_by_line),
         )
         if location.kind in TRANSCRIPT_FILE_KINDS:
             shape_checks = check_same_structure(scan_transcript(copy_path), scan_transcript(path))
@@ -301,12 +330,12 @@ def _replace_by_scrubbed_copy(
         invariants.require_all_checks([secret_check, *shape_checks], location.path)
 
     chunks = (
-        cleaned_chunk.raw
-        for cleaned_chunk in cleaner.read_cleaned_chunks(copy_path, by_line=by_line)
+        cleaned_chunk.cleaned_bytes
+        for cleaned_chunk in cleaner.read_cleaned_chunks(copy_path, is_read_by_line=is_read_by_line)
     )
     remove_links(location.path, where)  # A hard link to the old file would preserve the secrets.
     replace_session(location.path, original_descriptor, copy_path, chunks, check_written_file)
-    if cleaner.file_has_secret(location.path, by_line=by_line):
+    if cleaner.file_has_secret(location.path, is_read_by_line=is_read_by_line):
         raise WriteFailed(
             f"{location.path} was written to during the rewrite, and contains secrets again",
             RETRY_HINT,

@@ -119,26 +119,31 @@ def open_subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[S
     if match is None:
         yield None
         return
-    session, name, line_numbers = match
     # If this process is killed, the folder remains until another process copies a sub-agent.
     copy_folder = temporary_path(copies_folder(where))
     try:
-        yield session._replace(
-            path=_copy_subagent(session, name, line_numbers, copy_folder, where),
-            source_path=session.original_path,
+        yield match.transcript._replace(
+            path=_copy_subagent(match, copy_folder, where),
+            source_path=match.transcript.original_path,
         )
     finally:
         discard_temporary(copy_folder)
 
 
-def _find_named_subagent(
-    locator: str, cwd: str, where: Where
-) -> tuple[SessionFile, str, Container[int] | None] | None:
-    """Return the transcript and the name of a sub-agent, and the numbers of its lines in the transcript.
+class _FoundSubagent(NamedTuple):
+    """A sub-agent and the transcript that contains it.
 
-    If all lines are the sub-agent's, None is returned in place of the line numbers. Return None if
-    the locator names no sub-agent.
+    ``line_numbers`` are the numbers of the sub-agent's lines in the transcript, or None if all lines
+    belong to the sub-agent.
     """
+
+    transcript: SessionFile
+    name: str
+    line_numbers: Container[int] | None
+
+
+def _find_named_subagent(locator: str, cwd: str, where: Where) -> _FoundSubagent | None:
+    """Return the sub-agent that a locator names, or None if the locator does not name a sub-agent."""
     try:
         session = resolve_transcript(locator, cwd, where, allow_other_agents=True)
     except SessionNotFound:
@@ -148,10 +153,11 @@ def _find_named_subagent(
             inline_match = None
         if inline_match is None:
             raise
-        return inline_match[0], inline_match[1].name, inline_match[1].line_numbers
+        session, subagent = inline_match
+        return _FoundSubagent(session, subagent.name, subagent.line_numbers)
     name = subagent_name(session.path)
     if name and SUBAGENT_NAME_PATTERN.fullmatch(name) and HeadTail(session.path).is_sidechain:
-        return (session, name, None)
+        return _FoundSubagent(session, name, None)
     return None
 
 
@@ -185,17 +191,12 @@ def _find_inline_subagent(
     return None
 
 
-def _copy_subagent(
-    session: SessionFile,
-    name: str,
-    line_numbers: Container[int] | None,
-    copy_folder: str,
-    where: Where,
-) -> str:
+def _copy_subagent(found_subagent: _FoundSubagent, copy_folder: str, where: Where) -> str:
     """Write a copy of a sub-agent's transcript into a subfolder of ``copy_folder``, and return its path.
 
     The subfolder has the name of the project. Raise WriteFailed.
     """
+    session, name, line_numbers = found_subagent
     owner = file_of_owning_session(session.original_path, session.session_id.partition("/")[0])
     project = os.path.join(copy_folder, os.path.basename(project_folder_of_session(owner, where)))
     try:
@@ -203,7 +204,9 @@ def _copy_subagent(
         os.mkdir(copy_folder, 0o700)
         os.mkdir(project, 0o700)
         path = os.path.join(project, f"{name}{TRANSCRIPT_SUFFIX}")
-        create_file(path, _convert_subagent_lines(session.path, line_numbers), sync=False)
+        create_file(
+            path, _convert_subagent_lines_to_session_lines(session.path, line_numbers), sync=False
+        )
     except OSError as error:
         raise WriteFailed(
             f"The sub-agent could not be copied to {copy_folder}: {error.strerror or error}",
@@ -212,7 +215,9 @@ def _copy_subagent(
     return path
 
 
-def _convert_subagent_lines(path: str, line_numbers: Container[int] | None) -> Iterator[bytes]:
+def _convert_subagent_lines_to_session_lines(
+    path: str, line_numbers: Container[int] | None
+) -> Iterator[bytes]:
     """Yield the lines of a sub-agent as lines of a session, and any other line as a blank line.
 
     ``line_numbers`` are the numbers of the sub-agent's lines, or None for all lines. Raise

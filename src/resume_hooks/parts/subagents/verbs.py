@@ -37,7 +37,7 @@ from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 
 TABLE_HEADINGS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
 # A client whose version starts with this prefix stored sub-agents in the session's own file.
-INLINE_SUBAGENT_VERSION_PREFIX = "1."
+CLIENT_VERSION_PREFIX_WITH_INLINE_SUBAGENTS = "1."
 
 
 class ListedSubagent(NamedTuple):
@@ -127,7 +127,7 @@ def _list_subagents(
                 )
     for subagent in (
         read_inline_subagents(session.path)
-        if ends.version.startswith(INLINE_SUBAGENT_VERSION_PREFIX)
+        if ends.version.startswith(CLIENT_VERSION_PREFIX_WITH_INLINE_SUBAGENTS)
         else ()
     ):
         end_time = clock.parse_timestamp(subagent.last_timestamp)

@@ -94,5 +94,5 @@ def _build_ancestor(session: TeamSession) -> Ancestor:
         derivation = "original"
     return Ancestor(
         session.session_id, "", session.title, derivation, session.kind or "original", None, session.parent_id or None,
-        TEAM_SOURCE, session.creation_time, session.end_time, session.raw_bytes, session.owner, session.machine,
+        TEAM_SOURCE, session.creation_time, session.end_time, session.raw_byte_count, session.owner, session.machine,
     )  # fmt: skip

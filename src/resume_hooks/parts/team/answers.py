@@ -44,8 +44,8 @@ def queue_scrubbed_sessions(sessions: Iterable[str], where: Where) -> list[str]:
     ]
 
 
-def push_unsent_sessions_if_enabled(where: Where, is_over: Callable[[], bool]) -> None:
-    """Push the turns that earlier pushes did not send. Stop early if ``is_over`` returns true.
+def push_unsent_sessions_if_enabled(where: Where, is_time_over: Callable[[], bool]) -> None:
+    """Push the turns that earlier pushes did not send. Stop early if ``is_time_over`` returns true.
 
     Turns remain unsent if they ended less than a minute after a push, or if the server was
     unreachable.
@@ -54,23 +54,23 @@ def push_unsent_sessions_if_enabled(where: Where, is_over: Callable[[], bool]) -
         return
     from resume_hooks.parts.team.background import push_unsent
 
-    push_unsent(where, is_over, pause_seconds=0)
+    push_unsent(where, is_time_over, pause_seconds=0)
 
 
 def check_pushes(_: str) -> Finding:
     """Check for ``doctor`` whether pushes after turns work. This check does not contact the server."""
     from resume_hooks.maintenance.doctor import make_ok_finding, make_problem_finding
-    from resume_hooks.parts.team.connect import DRIVER_PACKAGE, format_driver_remedy
+    from resume_hooks.parts.team.connect import DRIVER_PACKAGE, format_driver_install_advice
 
     team, failure = team_file.read_team(Where()), team_file.read_push_failure(Where())
     if team is None:
         return make_ok_finding("none was joined", "none")
     if failure:
-        return make_problem_finding(failure.sentence, failure.remedy, "failing")
+        return make_problem_finding(failure.report_sentence, failure.remedy, "failing")
     if find_spec(DRIVER_PACKAGE) is None:
         return make_problem_finding(
             f"{DRIVER_PACKAGE}, which connects to the server of {team.service}, is missing",
-            format_driver_remedy(),
+            format_driver_install_advice(),
             "driver",
         )
     push_summary = (

@@ -52,13 +52,13 @@ from resume_hooks.system import bug_log
 from resume_hooks.system.text import format_count
 from resume_hooks.version import __version__
 
-PUSH_PAUSE_SECONDS = 60
+MIN_SECONDS_BETWEEN_PUSHES = 60
 """The minimum number of seconds between a push after a turn and the next such push."""
 
 RETRY_PAUSE_SECONDS = 15 * 60
 """The number of seconds between a failed push and the next attempt."""
 
-END_RETRY_PAUSES_SECONDS = (1.0, 4.0, 10.0)
+SESSION_END_PUSH_PAUSES_SECONDS = (1.0, 4.0, 10.0)
 """The pauses, in seconds, before the three attempts to push a session that has ended.
 
 An attempt can fail because the client is still writing its last records, or because another push is
@@ -74,12 +74,12 @@ def find_pushable_sessions(team: Team, where: Where) -> list[SessionFile]:
     """
     if data_rules.read_data_rules(where):
         return []
-    is_added_by_folder: dict[str, bool] = {}
+    added_state_by_folder: dict[str, bool] = {}
     pushed_session_ids = read_pushed_session_ids(where)
     return [
         session
         for session in locate.all_sessions(where)
-        if _belongs_to_team(session, team, where, is_added_by_folder)
+        if _belongs_to_team(session, team, where, added_state_by_folder)
         or (
             session.session_id in pushed_session_ids
             and read_upload_progress(session.session_id, where).must_replace_server_copy
@@ -102,12 +102,12 @@ def build_unsupported_agent_notes(team: Team, where: Where) -> list[str]:
     Sessions of these agents cannot be pushed. The sentence contains the number of sessions that
     stayed on this machine.
     """
-    is_added_by_folder: dict[str, bool] = {}
+    added_state_by_folder: dict[str, bool] = {}
     counts_by_agent = {}
     for agent in list_other_agents(where):
         if agent.name in RESUMABLE_AGENT_NAMES:
             counts_by_agent[agent.label] = sum(
-                _belongs_to_team(session, team, where, is_added_by_folder)
+                _belongs_to_team(session, team, where, added_state_by_folder)
                 for session in agent.store.sessions()
             )
     fork_hint = "you can push a fork: resume-hooks fork SESSION --to claude"
@@ -123,7 +123,7 @@ def push_unsent(
     is_time_over: Callable[[], bool],
     only_session_id: str = "",
     *,
-    pause_seconds: int = PUSH_PAUSE_SECONDS,
+    pause_seconds: int = MIN_SECONDS_BETWEEN_PUSHES,
 ) -> None:
     """Push all unsent sessions, or only ``only_session_id``. If a push fails, record the failure.
 
@@ -218,15 +218,15 @@ def require_model_search_permission(where: Where) -> None:
 
 
 def _belongs_to_team(
-    session: SessionFile, team: Team, where: Where, is_added_by_folder: dict[str, bool]
+    session: SessionFile, team: Team, where: Where, added_state_by_folder: dict[str, bool]
 ) -> bool:
     try:
         session_folder = home_folder_of_session(read_ends(session, where), where)
     except SessionNotFound:
         return False
-    if session_folder not in is_added_by_folder:
-        is_added_by_folder[session_folder] = read_project_name(session_folder) in team.projects
-    return is_added_by_folder[session_folder]
+    if session_folder not in added_state_by_folder:
+        added_state_by_folder[session_folder] = read_project_name(session_folder) in team.projects
+    return added_state_by_folder[session_folder]
 
 
 def main() -> None:
@@ -245,7 +245,7 @@ def main() -> None:
         os.nice(HOOK_NICENESS)
     where, deadline = Where(), time.monotonic() + MAX_PUSH_SECONDS
     if hook_replies.text_field(event, "hook_event_name") == "SessionEnd":
-        for pause in END_RETRY_PAUSES_SECONDS:
+        for pause in SESSION_END_PUSH_PAUSES_SECONDS:
             time.sleep(pause)
             push_unsent(
                 where,
@@ -263,7 +263,11 @@ def main() -> None:
             time.time()
             - os.stat(os.path.join(find_team_folder(where), PUSH_ENABLED_FILE_NAME)).st_mtime
         )
-        pause = PUSH_PAUSE_SECONDS - elapsed if 0 <= elapsed < PUSH_PAUSE_SECONDS else 0.0
+        pause = (
+            MIN_SECONDS_BETWEEN_PUSHES - elapsed
+            if 0 <= elapsed < MIN_SECONDS_BETWEEN_PUSHES
+            else 0.0
+        )
     # If another process is already waiting to push this session, that process will also push this
     # turn.
     with contextlib.suppress(SessionOpen):

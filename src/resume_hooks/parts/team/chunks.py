@@ -41,7 +41,7 @@ MAX_CHUNK_BYTES = 256 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The maximum number of bytes in a line. A placeholder replaces a longer line."""
 
-_MAX_WORDS_BYTES = 400_000
+_MAX_SEARCHABLE_BYTES_PER_TURN = 400_000
 """The maximum number of bytes for the words of a turn in a chunk. The server stores these words in
 one row, and PostgreSQL limits the size of a row."""
 
@@ -66,7 +66,7 @@ class TurnWords(NamedTuple):
 
     first_line_number: int
     start_time: datetime
-    words: str
+    joined_words: str
 
 
 class LineChunk(NamedTuple):
@@ -77,10 +77,10 @@ class LineChunk(NamedTuple):
 
     first_line_number: int
     record_count: int
-    raw_bytes: int
+    raw_byte_count: int
     sha256: bytes
-    compressed: bytes
-    secrets: Counter[str]
+    compressed_lines: bytes
+    secret_counts_by_kind: Counter[str]
     turn_words: list[TurnWords]
     end_offset: int
 
@@ -135,7 +135,7 @@ def cut_chunks(
         offset,
     )
 
-    def make_chunk() -> LineChunk:
+    def finish_current_chunk() -> LineChunk:
         sha256, compressed = hashlib.sha256(body).digest(), zlib.compress(body)
         return LineChunk(
             first_line_number,
@@ -154,10 +154,10 @@ def cut_chunks(
         secrets.update(secret.kind for secret in record.secrets)
         line_number, end_offset = line_number + 1, record.end_offset
         if len(body) >= MAX_CHUNK_BYTES:
-            yield make_chunk()
+            yield finish_current_chunk()
             first_line_number, body, secrets = line_number, bytearray(), Counter()
     if body:
-        yield make_chunk()
+        yield finish_current_chunk()
 
 
 def _read_text_file(path: str, redactor: Redactor) -> Iterator[CleanRecord]:
@@ -261,7 +261,7 @@ class _WordCollector:
                 .split()
             ):
                 if word not in self._positions_by_word:
-                    if self._word_bytes > _MAX_WORDS_BYTES:
+                    if self._word_bytes > _MAX_SEARCHABLE_BYTES_PER_TURN:
                         continue
                     self._positions_by_word[word] = []
                     self._word_bytes += len(word) + 12

@@ -111,7 +111,7 @@ class DriverMissing(TeamRequestFailed):
     """Raised if the database driver is not installed for this Python."""
 
 
-def format_driver_remedy() -> str:
+def format_driver_install_advice() -> str:
     """Return instructions for installing the driver for this Python.
 
     The plugin's virtual environment may be changed only by the plugin's own installer, not by pip.
@@ -152,7 +152,7 @@ def connect_to_team(service: str, *, allows_any_version: bool = False) -> Iterat
     driver = _import_driver()
     with convert_driver_errors():
         with limit_memory(), _hide_project_variables():
-            connection = _build_bounded_connection_class(driver).connect(
+            connection = _build_limited_connection_class(driver).connect(
                 **_build_connection_options(service), autocommit=True
             )
         with connection:
@@ -202,14 +202,14 @@ def _check_schema_version(db: Database) -> None:
 
 
 @functools.cache
-def _build_bounded_connection_class(driver: Any) -> Any:
+def _build_limited_connection_class(driver: Any) -> Any:
     """Return a subclass of ``driver.Connection`` that limits the time and memory for each answer.
 
     The attribute ``database`` is the Database that uses the connection. No answer may arrive after
     the Database's deadline.
     """
 
-    class BoundedConnection(driver.Connection):  # type: ignore[misc]
+    class LimitedConnection(driver.Connection):  # type: ignore[misc]
         database: Database | None = None
 
         def wait(self, steps: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -225,7 +225,7 @@ def _build_bounded_connection_class(driver: Any) -> Any:
                 self.close()  # Otherwise, a late answer to this query could be read as the answer to the next query.
                 raise
 
-    return BoundedConnection
+    return LimitedConnection
 
 
 def _run_until_deadline(answer_generator: Any, deadline: float) -> Any:
@@ -316,7 +316,7 @@ def _import_driver() -> Any:
     except ImportError as error:
         raise DriverMissing(
             f"{DRIVER_PACKAGE}, which connects to the team's database, is not installed",
-            format_driver_remedy(),
+            format_driver_install_advice(),
         ) from error
     # The driver logs the server's messages without escaping control characters. Python prints them
     # on stderr if no log handler exists.
@@ -334,8 +334,8 @@ def _build_connection_options(service: str) -> dict[str, Any]:
         "options": f"{parameters.get('options', '')} {_TIMEOUT_OPTIONS}".strip(),
     }
     if not (
-        _are_local_hosts(parameters.get("host", ""))
-        and _are_local_hosts(parameters.get("hostaddr", ""))
+        _are_all_hosts_local(parameters.get("host", ""))
+        and _are_all_hosts_local(parameters.get("hostaddr", ""))
     ):
         options["sslmode"] = "verify-full"
         # libpq prefers Kerberos encryption to TLS, and does not verify certificates when it uses
@@ -348,7 +348,7 @@ def _build_connection_options(service: str) -> dict[str, Any]:
     return options
 
 
-_FILE_VARIABLE_NAMES = frozenset(
+_FILE_PATH_VARIABLE_NAMES = frozenset(
     {
         "PGSERVICEFILE",
         "PGSYSCONFDIR",
@@ -376,7 +376,9 @@ def _hide_project_variables() -> Iterator[None]:
         if (
             name.startswith("PG")
             and name != "PGPASSWORD"
-            and not (name in _FILE_VARIABLE_NAMES and is_outside_projects(value, project_folders))
+            and not (
+                name in _FILE_PATH_VARIABLE_NAMES and is_outside_projects(value, project_folders)
+            )
         ):
             hidden_variables[name] = value
     for name in hidden_variables:
@@ -422,14 +424,14 @@ def _read_service_parameters(service: str) -> dict[str, str]:
     return {option.keyword.decode(): option.val.decode() for option in defaults if option.val}
 
 
-def _are_local_hosts(hosts: str) -> bool:
+def _are_all_hosts_local(host_list: str) -> bool:
     """Check whether every host in a comma-separated list is this machine.
 
     A loopback address, the name ``localhost``, and the folder of a Unix socket stand for this
     machine.
     """
     return all(
-        host.startswith(("/", "@")) or _is_loopback_address(host) for host in hosts.split(",")
+        host.startswith(("/", "@")) or _is_loopback_address(host) for host in host_list.split(",")
     )
 
 

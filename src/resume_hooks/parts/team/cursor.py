@@ -113,15 +113,17 @@ def record_forgotten_session(session_id: str, where: Where) -> None:
     """Record that the server refuses a session permanently because its owner made the server forget it."""
     removal.remove_if_possible(find_upload_progress_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
-        state_file.replace_state_file(_build_forgotten_marker_path(session_id, where), b"", where)
+        state_file.replace_state_file(
+            _build_forgotten_session_marker_path(session_id, where), b"", where
+        )
 
 
 def is_forgotten(session_id: str, where: Where) -> bool:
     """Check whether this machine has recorded that the server permanently refuses a session."""
-    return os.path.exists(_build_forgotten_marker_path(session_id, where))
+    return os.path.exists(_build_forgotten_session_marker_path(session_id, where))
 
 
-def _build_forgotten_marker_path(session_id: str, where: Where) -> str:
+def _build_forgotten_session_marker_path(session_id: str, where: Where) -> str:
     return os.path.join(find_team_folder(where), "forgotten", session_id)
 
 

@@ -35,7 +35,7 @@ from resume_hooks.parts.team.stored_chunks import (
     STORED_CHUNK_ROW_FORMAT,
     StoredChunk,
     batch_chunks,
-    build_damage_error,
+    build_damaged_chunk_error,
     fetch_slices,
     fetch_small_chunks,
     parse_file_name,
@@ -65,7 +65,7 @@ answers could delay the fetch indefinitely."""
 
 _CHUNKS_PER_QUERY = 1_000
 _PULLED_FOLDER_NAME = "pulled"
-_ROWS_FILE_NAME = "rows.json"
+_PULLED_ROWS_FILE_NAME = "rows.json"
 
 
 class _FetchedFile(NamedTuple):
@@ -188,7 +188,7 @@ def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
                 team_session.row_id: team_session.session_id,
             }
             state_file.replace_state_file(
-                os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _ROWS_FILE_NAME),
+                os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _PULLED_ROWS_FILE_NAME),
                 json.dumps(pulled_rows).encode(),
                 where,
             )
@@ -205,7 +205,7 @@ def read_pulled_sessions(where: Where) -> dict[int, str]:
     The row id is that of the session on the server.
     """
     rows = read_json_object(
-        os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _ROWS_FILE_NAME)
+        os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _PULLED_ROWS_FILE_NAME)
     )
     return {int(row): name for row, name in rows.items() if row.isdecimal() and is_session_id(name)}
 
@@ -237,7 +237,7 @@ def remove_copies_without_read_access(db: Database, where: Where) -> list[str]:
             if row not in removed_rows:
                 remaining_rows[row] = name
         state_file.replace_state_file(
-            os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _ROWS_FILE_NAME),
+            os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _PULLED_ROWS_FILE_NAME),
             json.dumps(remaining_rows).encode(),
             where,
         )
@@ -346,7 +346,7 @@ class _FetchBudget:
         self._remaining_bytes = _MAX_SESSION_BYTES
         self._deadline = time.monotonic() + _MAX_FETCH_SECONDS
 
-    def use_bytes(self, byte_count: int) -> None:
+    def spend_bytes(self, byte_count: int) -> None:
         """Subtract ``byte_count`` downloaded bytes from the number of remaining bytes.
 
         Raise TeamRequestFailed if no bytes or no time remain.
@@ -409,26 +409,26 @@ def _fetch_file(
         for chunk, slices in _fetch_chunks(server_file, db):
             if (
                 chunk.first_record_number != record_count
-                or byte_count + chunk.raw_bytes > MAX_IMPORT_BYTES
+                or byte_count + chunk.raw_byte_count > MAX_IMPORT_BYTES
             ):
-                raise build_damage_error()
+                raise build_damaged_chunk_error()
             if has_lines and record_count + chunk.record_count > MAX_LINES:
                 raise ImportFailed(
                     f"The session has a file with more than {MAX_LINES:,} lines",
                     "No valid transcript has so many.",
                 )
             line_count = 0
-            for body in unpack_lines(slices, chunk.raw_bytes, chunk.sha256):
-                budget.use_bytes(len(body))
+            for body in unpack_lines(slices, chunk.raw_byte_count, chunk.sha256):
+                budget.spend_bytes(len(body))
                 byte_count += stream.write(body)
                 file_hash.update(body)
                 line_count += body.count(b"\n")
             if has_lines and line_count != chunk.record_count:
-                raise build_damage_error()
+                raise build_damaged_chunk_error()
             chain_digest = hashlib.sha256(chain_digest + chunk.sha256).digest()
             record_count += chunk.record_count
     if (record_count, chain_digest) != (server_file.record_count, server_file.chain_digest):
-        raise build_damage_error()
+        raise build_damaged_chunk_error()
     return _FetchedFile(
         server_file.name, path, record_count, chain_digest, byte_count, file_hash.hexdigest()
     )
@@ -456,7 +456,10 @@ def _fetch_chunks(
                 yield (
                     batch[0],
                     fetch_slices(
-                        server_file.row_id, batch[0].first_record_number, batch[0].stored_bytes, db
+                        server_file.row_id,
+                        batch[0].first_record_number,
+                        batch[0].stored_byte_count,
+                        db,
                     ),
                 )
                 continue

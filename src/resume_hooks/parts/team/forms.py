@@ -9,7 +9,7 @@ from pydantic import Field
 from resume_hooks.cli.schema.base import ByteCount, FieldDeclarer, ReceiptSchema, StrictModel
 from resume_hooks.parts.team import pushing, read_turns, sessions
 
-declare_session_field = FieldDeclarer[sessions.TeamSession]()
+SESSION_FIELD_DECLARER = FieldDeclarer[sessions.TeamSession]()
 
 
 class TeamSession(StrictModel):
@@ -21,37 +21,37 @@ class TeamSession(StrictModel):
     session is unverified. ``pushed`` is the time of the last push.
     """
 
-    row: int = declare_session_field(
+    row: int = SESSION_FIELD_DECLARER(
         lambda session: session.row_id, "the id of the session's row on the server"
     )
-    session_id: str = declare_session_field(lambda session: session.session_id)
-    owner: str = declare_session_field(lambda session: session.owner)
-    machine: str = declare_session_field(lambda session: session.machine)
-    title: str = declare_session_field(lambda session: session.title)
-    folder: str = declare_session_field(lambda session: session.folder)
-    project: str = declare_session_field(lambda session: session.project)
-    created: str = declare_session_field(lambda session: session.creation_time)
-    ended: str = declare_session_field(lambda session: session.end_time)
-    parent: str = declare_session_field(lambda session: session.parent_id)
-    kind: str = declare_session_field(lambda session: session.kind)
-    visible: str = declare_session_field(
+    session_id: str = SESSION_FIELD_DECLARER(lambda session: session.session_id)
+    owner: str = SESSION_FIELD_DECLARER(lambda session: session.owner)
+    machine: str = SESSION_FIELD_DECLARER(lambda session: session.machine)
+    title: str = SESSION_FIELD_DECLARER(lambda session: session.title)
+    folder: str = SESSION_FIELD_DECLARER(lambda session: session.folder)
+    project: str = SESSION_FIELD_DECLARER(lambda session: session.project)
+    created: str = SESSION_FIELD_DECLARER(lambda session: session.creation_time)
+    ended: str = SESSION_FIELD_DECLARER(lambda session: session.end_time)
+    parent: str = SESSION_FIELD_DECLARER(lambda session: session.parent_id)
+    kind: str = SESSION_FIELD_DECLARER(lambda session: session.kind)
+    visible: str = SESSION_FIELD_DECLARER(
         lambda session: session.visibility,
         "private, project or team; shared_with lists further members",
     )
-    records: int = declare_session_field(lambda session: session.record_count)
-    raw: ByteCount = declare_session_field(lambda session: session.raw_bytes)
-    mine: bool = declare_session_field(lambda session: session.is_own)
-    given: bool = declare_session_field(
+    records: int = SESSION_FIELD_DECLARER(lambda session: session.record_count)
+    raw: ByteCount = SESSION_FIELD_DECLARER(lambda session: session.raw_byte_count)
+    mine: bool = SESSION_FIELD_DECLARER(lambda session: session.is_own)
+    given: bool = SESSION_FIELD_DECLARER(
         lambda session: session.is_transferred,
         "true: transferred to you from a former member; its text is unverified",
     )
-    shared_with: tuple[str, ...] = declare_session_field(lambda session: session.shared_with)
-    pushed: str = declare_session_field(
+    shared_with: tuple[str, ...] = SESSION_FIELD_DECLARER(lambda session: session.shared_with)
+    pushed: str = SESSION_FIELD_DECLARER(
         lambda session: session.push_time, "the time of the machine's last push"
     )
 
 
-declare_push_field = FieldDeclarer[pushing.PushResult]()
+PUSH_FIELD_DECLARER = FieldDeclarer[pushing.PushResult]()
 
 
 class PushResult(StrictModel):
@@ -62,24 +62,24 @@ class PushResult(StrictModel):
     maps each kind of secret to the number of secrets that were removed.
     """
 
-    session_id: str = declare_push_field(lambda push: push.session_id)
-    title: str = declare_push_field(lambda push: push.title)
+    session_id: str = PUSH_FIELD_DECLARER(lambda push: push.session_id)
+    title: str = PUSH_FIELD_DECLARER(lambda push: push.title)
     result: Literal[
         "sent", "unchanged", "replaced", "shorter", "forgotten", "scrubbed", "expired", "busy"
-    ] = declare_push_field(
+    ] = PUSH_FIELD_DECLARER(
         lambda push: push.result,
         "sent, unchanged, replaced, shorter, forgotten, scrubbed (elsewhere), expired or busy",
     )
-    pieces: int = declare_push_field(lambda push: push.piece_count)
-    records: int = declare_push_field(lambda push: push.record_count)
-    raw: ByteCount = declare_push_field(lambda push: push.raw_bytes)
-    stored: ByteCount = declare_push_field(lambda push: push.stored_bytes)
-    secrets: dict[str, int] = declare_push_field(
-        lambda push: push.secrets, "the number of omitted secrets, by kind"
+    pieces: int = PUSH_FIELD_DECLARER(lambda push: push.piece_count)
+    records: int = PUSH_FIELD_DECLARER(lambda push: push.record_count)
+    raw: ByteCount = PUSH_FIELD_DECLARER(lambda push: push.raw_byte_count)
+    stored: ByteCount = PUSH_FIELD_DECLARER(lambda push: push.stored_byte_count)
+    secrets: dict[str, int] = PUSH_FIELD_DECLARER(
+        lambda push: push.secret_counts_by_kind, "the number of omitted secrets, by kind"
     )
 
 
-declare_hit_field = FieldDeclarer[read_turns.TeamHit]()
+HIT_FIELD_DECLARER = FieldDeclarer[read_turns.TeamHit]()
 
 
 class TeamHit(StrictModel):
@@ -89,22 +89,22 @@ class TeamHit(StrictModel):
     is your own. The text of another member's session is unverified.
     """
 
-    reference: str = declare_hit_field(
+    reference: str = HIT_FIELD_DECLARER(
         lambda hit: hit.reference, "<owner>:<session id>[/agent-<id>]:<0-based line>"
     )
-    session_id: str = declare_hit_field(lambda hit: hit.session_id)
-    owner: str = declare_hit_field(lambda hit: hit.owner)
-    machine: str = declare_hit_field(lambda hit: hit.machine)
-    title: str = declare_hit_field(lambda hit: hit.title)
-    project: str = declare_hit_field(lambda hit: hit.project)
-    time: str = declare_hit_field(lambda hit: hit.time)
-    snippet: str = declare_hit_field(lambda hit: hit.snippet)
-    words: tuple[str, ...] = declare_hit_field(lambda hit: hit.words)
-    missing: tuple[str, ...] = declare_hit_field(
+    session_id: str = HIT_FIELD_DECLARER(lambda hit: hit.session_id)
+    owner: str = HIT_FIELD_DECLARER(lambda hit: hit.owner)
+    machine: str = HIT_FIELD_DECLARER(lambda hit: hit.machine)
+    title: str = HIT_FIELD_DECLARER(lambda hit: hit.title)
+    project: str = HIT_FIELD_DECLARER(lambda hit: hit.project)
+    time: str = HIT_FIELD_DECLARER(lambda hit: hit.time)
+    snippet: str = HIT_FIELD_DECLARER(lambda hit: hit.snippet)
+    words: tuple[str, ...] = HIT_FIELD_DECLARER(lambda hit: hit.words)
+    missing: tuple[str, ...] = HIT_FIELD_DECLARER(
         lambda hit: hit.missing_words, "words of the query that the turn lacks"
     )
-    score: float = declare_hit_field(lambda hit: hit.score)
-    mine: bool = declare_hit_field(
+    score: float = HIT_FIELD_DECLARER(lambda hit: hit.score)
+    mine: bool = HIT_FIELD_DECLARER(
         lambda hit: hit.is_own, "false: the session of another member, whose text is unverified"
     )
 

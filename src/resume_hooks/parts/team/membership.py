@@ -38,7 +38,7 @@ from resume_hooks.system.git_worktrees import common_git_folder
 from resume_hooks.system.text import collapse_line, plain_line, replace_surrogates
 
 _MAX_CONFIG_BYTES = 256 * 1024
-_MAX_REMOTE_CHARACTERS = 2_000
+_MAX_REMOTE_ADDRESS_CHARACTERS = 2_000
 """The maximum number of characters to examine in a remote's address. The time that the regular
 expressions take grows with the square of this number."""
 _CREDENTIALS_PATTERN = re.compile(
@@ -129,7 +129,9 @@ def read_project_name(cwd: str) -> str:
                 "utf-8", "replace"
             )
         )
-    remote_url = (config.get('remote "origin"', "url", fallback="") or "")[:_MAX_REMOTE_CHARACTERS]
+    remote_url = (config.get('remote "origin"', "url", fallback="") or "")[
+        :_MAX_REMOTE_ADDRESS_CHARACTERS
+    ]
     remote_url = remote_url.strip().strip('"')  # git quotes a value that contains `#` or `;`.
     match = _REMOTE_ADDRESS_PATTERN.match(_CREDENTIALS_PATTERN.sub("", remote_url))
     if match and not remote_url.startswith(("/", ".", "file:")):

@@ -87,9 +87,9 @@ before the start of the retention period.
 class PushResult(NamedTuple):
     """The result of pushing one session.
 
-    ``record_count`` is the number of sent records, and ``raw_bytes`` their number of bytes. They
-    were sent in ``piece_count`` chunks, which have ``stored_bytes`` bytes after compression.
-    ``secrets`` maps each kind of secret to the number of secrets that were removed.
+    ``record_count`` is the number of sent records, and ``raw_byte_count`` their number of bytes. They
+    were sent in ``piece_count`` chunks, which have ``stored_byte_count`` bytes after compression.
+    ``secret_counts_by_kind`` maps each kind of secret to the number of secrets that were removed.
     """
 
     session_id: str
@@ -99,9 +99,9 @@ class PushResult(NamedTuple):
     ]
     piece_count: int = 0
     record_count: int = 0
-    raw_bytes: int = 0
-    stored_bytes: int = 0
-    secrets: dict[str, int] = {}  # noqa: RUF012 - as above
+    raw_byte_count: int = 0
+    stored_byte_count: int = 0
+    secret_counts_by_kind: dict[str, int] = {}  # noqa: RUF012 - as above
 
 
 class _ServerState(NamedTuple):
@@ -131,7 +131,7 @@ class _ContentDiffersError(Exception):
     """Raised if the content on the server differs from the file on this machine."""
 
 
-class _ShorterFileError(Exception):
+class _LocalFileShorterError(Exception):
     """Raised if the file on this machine is only the beginning of the content on the server."""
 
 
@@ -159,7 +159,7 @@ def push_session(
         if error.sqlstate == FORGOTTEN_STATE:
             record_forgotten_session(session.session_id, where)
         return PushResult(session.session_id, title, _RESULTS_BY_SQLSTATE[error.sqlstate])
-    except _ShorterFileError:
+    except _LocalFileShorterError:
         return PushResult(session.session_id, title, "shorter")
     except SessionOpen:
         return PushResult(session.session_id, title, "busy")
@@ -172,7 +172,7 @@ def preview_push(session: SessionFile, where: Where) -> PushResult:
     for _, path in list_names_and_paths_to_push(session):
         for chunk in cut_chunks(path, redactor):
             counter.add_chunk(chunk)
-    return counter.build_result(
+    return counter.build_push_result(
         session.session_id,
         build_session_metadata(session, LineageFinder(where), where, redactor)["title"],
         "sent",
@@ -207,17 +207,17 @@ def build_session_metadata(
     session_folder = home_folder_of_session(ends, where)
     redactor = redactor or make_redactor_for_ends(ends)
 
-    def clean_text(text: str) -> str:
+    def clean_metadata_text(text: str) -> str:
         return collapse_line(plain_line(replace_surrogates(redactor.redact(text))), 1_000)
 
     return {
-        "title": clean_text(ends.make_title(redactor.redact)),
-        "folder": clean_text(session_folder),
-        "project": clean_text(read_project_name(session_folder)),
-        "created": clean_text(ends.created_at),
-        "ended": clean_text(ends.ended_at),
-        "parent": clean_text(parent.session_id) if parent else "",
-        "kind": clean_text(parent.kind) if parent else "",
+        "title": clean_metadata_text(ends.make_title(redactor.redact)),
+        "folder": clean_metadata_text(session_folder),
+        "project": clean_metadata_text(read_project_name(session_folder)),
+        "created": clean_metadata_text(ends.created_at),
+        "ended": clean_metadata_text(ends.ended_at),
+        "parent": clean_metadata_text(parent.session_id) if parent else "",
+        "kind": clean_metadata_text(parent.kind) if parent else "",
     }
 
 
@@ -243,27 +243,27 @@ class _PushCounter:
     """Counts the chunks, records, bytes and secrets of a push."""
 
     def __init__(self) -> None:
-        self.chunk_count = self.record_count = self.raw_bytes = self.stored_bytes = 0
+        self.chunk_count = self.record_count = self.raw_byte_count = self.stored_byte_count = 0
         self.secrets: Counter[str] = Counter()
 
     def add_chunk(self, chunk: LineChunk) -> None:
         """Add the chunk and its records, bytes and secrets to the counts."""
         self.chunk_count += 1
         self.record_count += chunk.record_count
-        self.raw_bytes += chunk.raw_bytes
-        self.stored_bytes += len(chunk.compressed)
-        self.secrets.update(chunk.secrets)
+        self.raw_byte_count += chunk.raw_byte_count
+        self.stored_byte_count += len(chunk.compressed_lines)
+        self.secrets.update(chunk.secret_counts_by_kind)
 
-    def build_result(self, session_id: str, title: str, result: Any) -> PushResult:
+    def build_push_result(self, session_id: str, title: str, outcome: Any) -> PushResult:
         """Return the counts as the result of the push."""
         return PushResult(
             session_id,
             title,
-            result,
+            outcome,
             self.chunk_count,
             self.record_count,
-            self.raw_bytes,
-            self.stored_bytes,
+            self.raw_byte_count,
+            self.stored_byte_count,
             dict(self.secrets),
         )
 
@@ -307,7 +307,7 @@ class _SessionPush:
             self._db.run_statement(
                 "select team.scrubbed(%s, %s)", (self._session.session_id, self._team.machine)
             )
-        row_id = self._begin_session_row(0, must_replace_server_copy=False)
+        row_id = self._find_or_create_session_row(0, must_replace_server_copy=False)
         if upload_progress.row_id in {0, row_id} and not (
             self._rescan or upload_progress.must_replace_server_copy
         ):
@@ -318,7 +318,7 @@ class _SessionPush:
             progress_by_file = self._send_files(row_id, progress_by_file)
         except _ContentDiffersError:
             result, self._counter = "replaced", _PushCounter()
-            row_id = self._begin_session_row(
+            row_id = self._find_or_create_session_row(
                 row_id,
                 must_replace_server_copy=self._rescan or upload_progress.must_replace_server_copy,
             )
@@ -338,9 +338,13 @@ class _SessionPush:
         )
         if not self._counter.chunk_count and result == "sent":
             result = "unchanged"
-        return self._counter.build_result(self._session.session_id, self._metadata["title"], result)
+        return self._counter.build_push_result(
+            self._session.session_id, self._metadata["title"], result
+        )
 
-    def _begin_session_row(self, previous_row_id: int, *, must_replace_server_copy: bool) -> int:
+    def _find_or_create_session_row(
+        self, previous_row_id: int, *, must_replace_server_copy: bool
+    ) -> int:
         continued_row_id = self._upload_progress.restored_from_row_id if not previous_row_id else 0
         values = (
             self._session.session_id,
@@ -376,7 +380,7 @@ class _SessionPush:
             try:
                 progress = progress_by_file.get(name)
                 if progress is None or not is_uploaded_content_unchanged(progress, path):
-                    progress = self._compare_with_server(row_id, name, path)
+                    progress = self._measure_progress_against_server(row_id, name, path)
                 new_progress[name] = self._send_file(row_id, name, path, progress)
             except OSError as error:
                 if not name:
@@ -404,7 +408,7 @@ class _SessionPush:
             else:
                 return build_file_progress(path, offset, record_count, chain_digest)
             # Either another process has sent data, or the recorded progress is outdated.
-            progress = self._compare_with_server(row_id, name, path)
+            progress = self._measure_progress_against_server(row_id, name, path)
             if progress.record_count <= record_count:
                 raise _ContentDiffersError
 
@@ -416,19 +420,19 @@ class _SessionPush:
         else:
             turn_lines, turn_times, turn_words = ((), (), ())
         values = (
-            row_id, name, chunk.first_line_number, chain_digest, chunk.record_count, chunk.raw_bytes,
-            chunk.sha256, chunk.compressed, token_rules().version,
-            json.dumps(chunk.secrets), list(turn_lines), list(turn_times), list(turn_words),
+            row_id, name, chunk.first_line_number, chain_digest, chunk.record_count, chunk.raw_byte_count,
+            chunk.sha256, chunk.compressed_lines, token_rules().version,
+            json.dumps(chunk.secret_counts_by_kind), list(turn_lines), list(turn_times), list(turn_words),
         )  # fmt: skip
         state = self._db.fetch_row(_APPEND_QUERY, values, _STATE_ROW_FORMAT)
         if state is None:
             raise _ContentDiffersError
         return state
 
-    def _compare_with_server(self, row_id: int, name: str, path: str) -> FileProgress:
+    def _measure_progress_against_server(self, row_id: int, name: str, path: str) -> FileProgress:
         """Return the upload progress of a file, measured by comparing the file with the server's copy.
 
-        Raise _ContentDiffersError if the contents differ, and _ShorterFileError if the file is
+        Raise _ContentDiffersError if the contents differ, and _LocalFileShorterError if the file is
         shorter than the server's copy.
         """
         query = (
@@ -452,7 +456,7 @@ class _SessionPush:
                 body += record.body
                 line_count, end_offset = line_count + 1, record.end_offset
             if line_count < server_chunk.record_count:
-                self._raise_shorter_file_error(
+                self._raise_for_shorter_file(
                     row_id, name, server_chunk.first_line_number, bytes(body)
                 )
             if (
@@ -467,12 +471,12 @@ class _SessionPush:
             )
         return FileProgress(0, offset, line_number, 0, chain_digest.hex())
 
-    def _raise_shorter_file_error(
+    def _raise_for_shorter_file(
         self, row_id: int, name: str, first_line_number: int, body: bytes
     ) -> None:
         """Raise the error for a file that has fewer lines than the copy on the server.
 
-        Raise _ShorterFileError if the copy begins with the content of the file and need not be
+        Raise _LocalFileShorterError if the copy begins with the content of the file and need not be
         replaced, and _ContentDiffersError otherwise.
         """
         query = (
@@ -488,7 +492,7 @@ class _SessionPush:
             raise _ContentDiffersError
         if self._rescan or self._upload_progress.must_replace_server_copy:
             raise _ContentDiffersError
-        raise _ShorterFileError
+        raise _LocalFileShorterError
 
     def _server_chunk_begins_with(
         self, body: bytes, file_row_id: int, first_line_number: int

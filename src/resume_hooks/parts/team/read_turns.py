@@ -40,7 +40,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
 
 MAX_SNIPPET_CHARACTERS = 260
-TURNS_PER_READ = 20
+TURNS_PER_BATCH = 20
 """The number of turns whose texts are read together. The hits in these turns are then sorted so
 that hits in which the query's words are close together come first."""
 
@@ -110,9 +110,9 @@ class _TurnLocation(NamedTuple):
     file_name: str
     first_record_number: int
     record_count: int
-    raw_bytes: int
+    raw_byte_count: int
     sha256: bytes
-    stored_bytes: int
+    stored_byte_count: int
 
 
 _LOCATION_ROW_FORMAT = RowFormat(
@@ -191,8 +191,8 @@ class TurnReader:
         remaining_turns = [turn for turn in matching_turns if turn.session_row_id in sessions]
         while remaining_turns and len(hits) < max_hits:
             chunk, remaining_turns = (
-                remaining_turns[:TURNS_PER_READ],
-                remaining_turns[TURNS_PER_READ:],
+                remaining_turns[:TURNS_PER_BATCH],
+                remaining_turns[TURNS_PER_BATCH:],
             )
             refused_before = self._db.refused_row_count
             chunk_hits = self._read_hits(chunk, sessions)
@@ -237,7 +237,7 @@ class TurnReader:
                 [
                     (chunk.file_row_id, chunk.first_record_number)
                     for chunk in batch
-                    if chunk.stored_bytes <= MAX_SLICE_BYTES
+                    if chunk.stored_byte_count <= MAX_SLICE_BYTES
                 ],
                 self._db,
             )
@@ -248,13 +248,16 @@ class TurnReader:
                 )
                 slices = (
                     fetch_slices(
-                        chunk.file_row_id, chunk.first_record_number, chunk.stored_bytes, self._db
+                        chunk.file_row_id,
+                        chunk.first_record_number,
+                        chunk.stored_byte_count,
+                        self._db,
                     )
                     if packed_chunk is None
                     else [packed_chunk]
                 )
                 try:
-                    body = b"".join(unpack_lines(slices, chunk.raw_bytes, chunk.sha256))
+                    body = b"".join(unpack_lines(slices, chunk.raw_byte_count, chunk.sha256))
                 except ImportFailed:
                     self._db.refused_row_count += len(turns)
                     continue
@@ -276,10 +279,10 @@ class TurnReader:
 
         A chunk is also too large if the chunks of its owner together exceed the limit per member.
         """
-        self._read_bytes[session.owner] += location.raw_bytes
+        self._read_bytes[session.owner] += location.raw_byte_count
         is_within_limits = (
-            location.raw_bytes <= _MAX_CHUNK_BYTES
-            and location.stored_bytes <= _MAX_CHUNK_BYTES
+            location.raw_byte_count <= _MAX_CHUNK_BYTES
+            and location.stored_byte_count <= _MAX_CHUNK_BYTES
             and self._read_bytes[session.owner] <= _MAX_BYTES_PER_MEMBER
         )
         self._db.refused_row_count += not is_within_limits
@@ -314,6 +317,14 @@ def _split_turns(
                 - location.first_record_number
             ],
         )
+
+
+class _NumberedSnippet(NamedTuple):
+    """A snippet of a record, with the record's line number and its whole text in lower case."""
+
+    line_number: int
+    snippet: Snippet
+    lowercase_text: str
 
 
 class _HitBuilder:
@@ -352,7 +363,7 @@ class _HitBuilder:
         best_snippet: tuple[int, Snippet] | None = None
         missing_terms = set(range(len(self._phrases)))
         terms: set[int] = set()
-        for line_number, snippet, lowercase_text in self._read_texts(
+        for line_number, snippet, lowercase_text in self._read_numbered_snippets(
             lines, turn.record_number, is_subagent=name.startswith("subagents/")
         ):
             if any(
@@ -388,10 +399,10 @@ class _HitBuilder:
             session.is_own and not session.is_transferred,
         )  # fmt: skip
 
-    def _read_texts(
+    def _read_numbered_snippets(
         self, lines: list[bytes], line_number: int, *, is_subagent: bool
-    ) -> list[tuple[int, Snippet, str]]:
-        """Return the line number, snippet and lower-case text of each record that contains text.
+    ) -> list[_NumberedSnippet]:
+        """Return a snippet of each record that contains text.
 
         ``lines`` begin with the records of a turn. The lines after the turn are ignored.
         """
@@ -414,7 +425,7 @@ class _HitBuilder:
             if record_texts is not None:
                 text = make_display_text(join_record_texts(record_texts))
                 texts.append(
-                    (
+                    _NumberedSnippet(
                         line_number + index,
                         make_snippet(text, self._marker, MAX_SNIPPET_CHARACTERS),
                         text.folded_text,

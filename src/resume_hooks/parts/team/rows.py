@@ -26,7 +26,7 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line
 if TYPE_CHECKING:
     import psycopg
 
-MAX_ANSWER_BYTES = 64 * 1024 * 1024
+MAX_SERVER_ANSWER_BYTES = 64 * 1024 * 1024
 """The maximum number of bytes by which the memory of the process may grow while an answer is received.
 
 The largest expected answer is 10 MB in size.
@@ -41,11 +41,11 @@ For comparison, a 10 GB file has 40,000 chunks, and each chunk is one row.
 MAX_TEXT_BYTES = 64 * 1024
 """The maximum number of bytes in a text value. This program never sends a longer text."""
 
-MAX_WHOLE_NUMBER = 2**63 - 1
+MAX_BIGINT_VALUE = 2**63 - 1
 SHA256_BYTES = 32
 """The number of bytes in a SHA-256 digest."""
 
-_DATA_PAGES_INDEX = 5
+_DATA_PAGE_COUNT_POSITION = 5
 """The index of the field in ``/proc/self/statm`` that contains the number of writable memory pages.
 """
 
@@ -183,7 +183,7 @@ def _parse_result(result: Any, row_format: RowFormat[Row]) -> tuple[list[Row], i
 
 
 def make_whole_number_parser(
-    minimum: int, maximum: int = MAX_WHOLE_NUMBER
+    minimum: int, maximum: int = MAX_BIGINT_VALUE
 ) -> Callable[[bytes | None], int]:
     """Return a parser for whole numbers from ``minimum`` to ``maximum``."""
 
@@ -277,10 +277,10 @@ def make_line_parser(max_characters: int) -> Callable[[bytes | None], str]:
     The parsed line has at most ``max_characters`` characters and no control characters.
     """
 
-    def parse_line(raw: bytes | None) -> str:
+    def parse_single_line(raw: bytes | None) -> str:
         return collapse_line(plain_line(_decode_text(raw)), max_characters)
 
-    return parse_line
+    return parse_single_line
 
 
 def parse_folder(raw: bytes | None) -> str:
@@ -296,7 +296,7 @@ def parse_timestamp(raw: bytes | None) -> str:
     return clock.normalize_timestamp(_decode_text(raw))
 
 
-def parse_epoch(raw: bytes | None) -> datetime:
+def parse_epoch_time(raw: bytes | None) -> datetime:
     """Parse a time from the server's clock, which the server sends as seconds since the epoch."""
     return datetime.fromtimestamp(parse_finite_number(raw), UTC)
 
@@ -345,7 +345,7 @@ def _return_unchanged(value: Row) -> Row:
 
 
 @functools.cache
-def _read_initial_soft_and_hard_limits() -> tuple[int, int]:
+def _read_initial_memory_limits() -> tuple[int, int]:
     """Return the memory limits that the process had when this function was first called.
 
     The limits are cached because another thread may have lowered them by the time of a later call.
@@ -357,7 +357,7 @@ def _read_initial_soft_and_hard_limits() -> tuple[int, int]:
 
 @contextlib.contextmanager
 def limit_memory() -> Iterator[None]:
-    """Limit the growth of the process to ``MAX_ANSWER_BYTES`` inside the block.
+    """Limit the growth of the process to ``MAX_SERVER_ANSWER_BYTES`` inside the block.
 
     libpq believes the server's statement of a message's length, and buffers up to 2 GB before this
     program sees the message. With the limit, libpq aborts a larger message.
@@ -366,15 +366,15 @@ def limit_memory() -> Iterator[None]:
         import resource  # Windows does not have this module.
 
         with open("/proc/self/statm", "rb") as stream:
-            current_bytes = int(stream.read().split()[_DATA_PAGES_INDEX]) * os.sysconf(
+            current_bytes = int(stream.read().split()[_DATA_PAGE_COUNT_POSITION]) * os.sysconf(
                 "SC_PAGE_SIZE"
             )
     except (ImportError, OSError, ValueError):
         yield
         return
-    soft_limit, hard_limit = _read_initial_soft_and_hard_limits()
+    soft_limit, hard_limit = _read_initial_memory_limits()
     limits = []
-    for byte_limit in (soft_limit, hard_limit, current_bytes + MAX_ANSWER_BYTES):
+    for byte_limit in (soft_limit, hard_limit, current_bytes + MAX_SERVER_ANSWER_BYTES):
         if byte_limit != resource.RLIM_INFINITY:
             limits.append(byte_limit)
     resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard_limit))

@@ -53,12 +53,12 @@ class _StoredSummary(NamedTuple):
 _parse_bytes = rows.make_bytes_parser(MAX_LOADED_BYTES)
 
 
-def _parse_optional_bytes(raw: bytes | None) -> bytes:
+def _parse_bytes_or_empty(raw: bytes | None) -> bytes:
     return raw or b""
 
 
 _PART_ROW_FORMAT = RowFormat(
-    _StoredPart, (rows.parse_row_id, rows.parse_count, _parse_optional_bytes)
+    _StoredPart, (rows.parse_row_id, rows.parse_count, _parse_bytes_or_empty)
 )
 _TRANSCRIPT_ROW_FORMAT = RowFormat(_ListedTranscript, (rows.parse_text, rows.parse_count))
 _SUMMARY_ROW_FORMAT = RowFormat(_StoredSummary, (_parse_bytes, rows.parse_count))

@@ -41,8 +41,8 @@ from team.session s join team.member m on m.id = s.owner join team.machine a on 
       and (x.until is null or x.until > now())) g on true
 where s.live
 """
-_OWN_CONDITION_SQL = " and s.owner = (select team.me())"
-_OTHER_MEMBERS_CONDITION_SQL = " and s.owner <> (select team.me())"
+_OWN_SESSIONS_CONDITION_SQL = " and s.owner = (select team.me())"
+_SESSIONS_OF_OTHERS_CONDITION_SQL = " and s.owner <> (select team.me())"
 _OWNER_CONDITION_SQL = " and m.login = %(owner)s"
 _ROW_IDS_CONDITION_SQL = " and s.id = any(%(rows)s::bigint[])"
 _SESSION_IDS_CONDITION_SQL = " and s.session_id = any(%(ids)s::text[])"
@@ -85,7 +85,7 @@ class TeamSession(NamedTuple):
     kind: str
     visibility: str
     record_count: int
-    raw_bytes: int
+    raw_byte_count: int
     is_own: bool
     is_transferred: bool
     shared_with: tuple[str, ...]
@@ -183,7 +183,9 @@ def _query_sessions(
 ) -> list[TeamSession]:
     matches: list[TeamSession] = []
     for owner_condition in (
-        [_OWN_CONDITION_SQL] if only_own else [_OWN_CONDITION_SQL, _OTHER_MEMBERS_CONDITION_SQL]
+        [_OWN_SESSIONS_CONDITION_SQL]
+        if only_own
+        else [_OWN_SESSIONS_CONDITION_SQL, _SESSIONS_OF_OTHERS_CONDITION_SQL]
     ):
         matches += db.fetch_rows(
             _SESSIONS_QUERY + owner_condition + conditions,
@@ -254,7 +256,7 @@ def _select_best_matches(locator_text: str, sessions: list[TeamSession]) -> list
             session for session in sessions if session.session_id.startswith(locator_text)
         ]
         if prefix_matches:
-            return _prefer_own_sessions(prefix_matches)
+            return _keep_own_sessions_if_any(prefix_matches)
     if _is_session_id_or_prefix(locator_text):  # A session id is never compared with titles.
         return []
     title_matches = [session for session in sessions if session.title == locator_text]
@@ -275,7 +277,7 @@ def _is_session_id_or_prefix(locator_text: str) -> bool:
     return len(name) >= min_characters and is_session_id(name + _SESSION_ID_PADDING[len(name) :])
 
 
-def _prefer_own_sessions(sessions: list[TeamSession]) -> list[TeamSession]:
+def _keep_own_sessions_if_any(sessions: list[TeamSession]) -> list[TeamSession]:
     """Return only your own sessions if the list contains any, and otherwise all sessions."""
     own_sessions = []
     for session in sessions:

@@ -33,7 +33,7 @@ _REMOVAL_QUEUE_FOLDER_NAME = "forget"
 """The name of the folder that has a file for each session that the next push must remove from the
 server."""
 
-_ONLY_THIS_MACHINE_TEXT = b"here"
+_THIS_MACHINE_ONLY_MARKER = b"here"
 """If a queue file contains this text, only this machine's copy of the session is removed.
 
 If the queue file is empty, the copies from all your machines are removed.
@@ -123,7 +123,7 @@ def queue_replacement_of_server_copy(session_id: str, where: Where) -> str:
         with contextlib.suppress(OSError):
             state_file.replace_state_file(
                 os.path.join(find_team_folder(where), _REMOVAL_QUEUE_FOLDER_NAME, session_id),
-                _ONLY_THIS_MACHINE_TEXT,
+                _THIS_MACHINE_ONLY_MARKER,
                 where,
             )
     else:
@@ -161,8 +161,8 @@ def forget_queued_sessions(db: Database, where: Where) -> list[str]:
         try:
             with convert_driver_errors():
                 if (
-                    read_regular_file(queue_entry, len(_ONLY_THIS_MACHINE_TEXT))
-                    == _ONLY_THIS_MACHINE_TEXT
+                    read_regular_file(queue_entry, len(_THIS_MACHINE_ONLY_MARKER))
+                    == _THIS_MACHINE_ONLY_MARKER
                 ):
                     removed_ids += _remove_from_server([session_id], 0, db, where)
                 # The user may have restored the session after its deletion.

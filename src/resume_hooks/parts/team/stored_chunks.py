@@ -28,15 +28,15 @@ uncompressed chunk, because compression makes some data slightly larger."""
 class StoredChunk(NamedTuple):
     """A chunk on the server. It consists of complete lines of a file.
 
-    ``raw_bytes`` is the size of the lines, and ``stored_bytes`` their size after compression.
+    ``raw_byte_count`` is the size of the lines, and ``stored_byte_count`` their size after compression.
     ``sha256`` is the digest of the lines.
     """
 
     first_record_number: int
     record_count: int
-    raw_bytes: int
+    raw_byte_count: int
     sha256: bytes
-    stored_bytes: int
+    stored_byte_count: int
 
 
 def parse_file_name(raw: bytes | None) -> str:
@@ -66,26 +66,26 @@ class _SizedChunk(Protocol):
     """An object whose compressed size on the server is known, such as a chunk."""
 
     @property
-    def stored_bytes(self) -> int:
+    def stored_byte_count(self) -> int:
         """The object's compressed size in bytes."""
 
 
-SizedChunk = TypeVar("SizedChunk", bound=_SizedChunk)
+SizedChunkType = TypeVar("SizedChunkType", bound=_SizedChunk)
 
 
-def batch_chunks(chunks: Iterable[SizedChunk]) -> Iterator[list[SizedChunk]]:
+def batch_chunks(chunks: Iterable[SizedChunkType]) -> Iterator[list[SizedChunkType]]:
     """Yield the chunks in order, in batches of at most ``MAX_SLICE_BYTES`` compressed bytes.
 
     A larger chunk is a batch of its own.
     """
-    batch: list[SizedChunk] = []
+    batch: list[SizedChunkType] = []
     batch_bytes = 0
     for chunk in chunks:
-        if batch and batch_bytes + chunk.stored_bytes > MAX_SLICE_BYTES:
+        if batch and batch_bytes + chunk.stored_byte_count > MAX_SLICE_BYTES:
             yield batch
             batch, batch_bytes = [], 0
         batch.append(chunk)
-        batch_bytes += chunk.stored_bytes
+        batch_bytes += chunk.stored_byte_count
     if batch:
         yield batch
 
@@ -128,28 +128,28 @@ class _PackedChunk(NamedTuple):
 
 
 def fetch_slices(
-    file_row_id: int, first_record_number: int, stored_bytes: int, db: Database
+    file_row_id: int, first_record_number: int, stored_byte_count: int, db: Database
 ) -> Iterator[bytes]:
     """Yield the compressed bytes of a chunk of any size, ``MAX_SLICE_BYTES`` bytes at a time.
 
-    Raise ImportFailed if the server sends fewer than ``stored_bytes`` bytes.
+    Raise ImportFailed if the server sends fewer than ``stored_byte_count`` bytes.
     """
     query = "select substring(data from %s for %s) from team.chunk where part = %s and first = %s"
-    for start in range(0, stored_bytes, MAX_SLICE_BYTES):
+    for start in range(0, stored_byte_count, MAX_SLICE_BYTES):
         data = db.fetch_value(
             query,
             (start + 1, MAX_SLICE_BYTES, file_row_id, first_record_number),
             rows.make_bytes_parser(MAX_SLICE_BYTES, 1),
         )
         if data is None:
-            raise build_damage_error()
+            raise build_damaged_chunk_error()
         yield data
 
 
-def unpack_lines(slices: Iterable[bytes], raw_bytes: int, sha256: bytes) -> Iterator[bytes]:
+def unpack_lines(slices: Iterable[bytes], raw_byte_count: int, sha256: bytes) -> Iterator[bytes]:
     """Yield the decompressed lines of a chunk while its compressed bytes are fetched.
 
-    Raise ImportFailed if the lines do not have ``raw_bytes`` bytes or if their digest is not
+    Raise ImportFailed if the lines do not have ``raw_byte_count`` bytes or if their digest is not
     ``sha256``. The digest can be checked only at the end, so the caller must expect this error even
     after the last line.
     """
@@ -160,18 +160,18 @@ def unpack_lines(slices: Iterable[bytes], raw_bytes: int, sha256: bytes) -> Iter
             try:
                 body = decompressor.decompress(remaining_bytes, MAX_SLICE_BYTES)
             except zlib.error as error:
-                raise build_damage_error() from error
+                raise build_damaged_chunk_error() from error
             byte_count += len(body)
-            if byte_count > raw_bytes:
-                raise build_damage_error()
+            if byte_count > raw_byte_count:
+                raise build_damaged_chunk_error()
             file_hash.update(body)
             yield body
             remaining_bytes = decompressor.unconsumed_tail
-    if byte_count != raw_bytes or not decompressor.eof or file_hash.digest() != sha256:
-        raise build_damage_error()
+    if byte_count != raw_byte_count or not decompressor.eof or file_hash.digest() != sha256:
+        raise build_damaged_chunk_error()
 
 
-def build_damage_error() -> ImportFailed:
+def build_damaged_chunk_error() -> ImportFailed:
     """Return the error for a chunk that is damaged or missing."""
     return ImportFailed(
         "The server's copy of this session is damaged or incomplete",

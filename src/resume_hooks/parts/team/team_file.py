@@ -36,7 +36,7 @@ The first file contains the reason for the failure. The second file is empty. It
 session start has reported the failure. The hook's shell script checks whether it exists.
 """
 
-MIN_REPORTED_FAILURE_SECONDS = 24 * 60 * 60
+MIN_FAILURE_SECONDS_BEFORE_REPORT = 24 * 60 * 60
 """The number of seconds for which the server must be unreachable before a session start reports it.
 """
 
@@ -69,7 +69,7 @@ class PushFailure(NamedTuple):
     is_reported: bool
 
     @property
-    def sentence(self) -> str:
+    def report_sentence(self) -> str:
         """The sentence that reports the failure to the user."""
         start_text = datetime.fromtimestamp(self.start_time, timezone.utc).strftime(
             "%Y-%m-%d %H:%M"
@@ -129,7 +129,7 @@ def record_push_failure(
 
     ``error`` consists of these two texts, and ``unsent_count`` is the number of unsent sessions. If
     ``report_at_once`` is true, the next session start reports the failure. Otherwise, session
-    starts report it only if pushes have failed for ``MIN_REPORTED_FAILURE_SECONDS``. Each failure
+    starts report it only if pushes have failed for ``MIN_FAILURE_SECONDS_BEFORE_REPORT``. Each failure
     is reported only once.
     """
     previous_failure, now = read_push_failure(where), int(time.time())
@@ -140,7 +140,7 @@ def record_push_failure(
         is_reported=bool(previous_failure and previous_failure.is_reported),
     )
     if not failure.is_reported and (
-        report_at_once or now - failure.start_time >= MIN_REPORTED_FAILURE_SECONDS
+        report_at_once or now - failure.start_time >= MIN_FAILURE_SECONDS_BEFORE_REPORT
     ):
         state_file.replace_state_file(
             os.path.join(find_team_folder(where), UNREPORTED_FILE), b"", where
@@ -190,5 +190,5 @@ def report_push_failure(where: Where) -> str:
         return ""
     failure = read_push_failure(where)
     if failure:
-        return f"{failure.sentence}; what to do: {shell_command('doctor')}"
+        return f"{failure.report_sentence}; what to do: {shell_command('doctor')}"
     return ""

@@ -18,7 +18,7 @@ from resume_hooks.parts.team import rows as columns
 from resume_hooks.parts.team.chunks import quote_word
 from resume_hooks.parts.team.connect import suppress_answer_timeout
 from resume_hooks.parts.team.read_turns import (
-    TURNS_PER_READ,
+    TURNS_PER_BATCH,
     MatchingTurn,
     TeamHit,
     TurnReader,
@@ -33,7 +33,7 @@ _MAX_RANKED_TURNS = 50
 """The maximum number of turns that the server ranks per query. Ranking is slow for turns with many
 words."""
 
-_MAX_READ_TURNS = 1_000
+_MAX_TURNS_READ_PER_SEARCH = 1_000
 """The maximum number of turns to read in order to find a phrase. The server cannot search for a
 phrase, only for its words."""
 
@@ -41,7 +41,7 @@ _MAX_PAGES = 100
 """The maximum number of pages to request per query. A query could reach this limit if the server
 returns turns whose text does not contain the words."""
 
-_MIN_TIME_STEP = timedelta(microseconds=1)
+_POSTGRES_TIME_RESOLUTION = timedelta(microseconds=1)
 _MAX_CLOCK_SKEW = timedelta(days=1)
 """How far another machine's clock may be ahead of this machine's clock. Turns with later times are
 not requested."""
@@ -54,7 +54,7 @@ _TURN_ROW_FORMAT = RowFormat(
     MatchingTurn,
     (
         columns.parse_row_id, columns.parse_row_id, columns.parse_count,
-        columns.parse_epoch, columns.parse_finite_number, columns.parse_login,
+        columns.parse_epoch_time, columns.parse_finite_number, columns.parse_login,
         columns.parse_boolean,
     ),
 )  # fmt: skip
@@ -119,7 +119,7 @@ class _TeamSearch:
         self._db, self._scope, self._max_hits = db, scope, max_hits
         self._has_phrases = any(term.is_phrase for term in (*query.terms, *query.excluded_terms))
         if self._has_phrases:
-            self._max_turns_per_member = _MAX_READ_TURNS // 2
+            self._max_turns_per_member = _MAX_TURNS_READ_PER_SEARCH // 2
         else:
             self._max_turns_per_member = max(_MAX_RANKED_TURNS, max_hits)
         self._reader = TurnReader(query, db)
@@ -190,14 +190,16 @@ class _TeamSearch:
                 if turn[1:3] not in self._seen_turns
             ]
             self._seen_turns.update(turn[1:3] for turn in new_turns)
-            read_limit = max(TURNS_PER_READ, self._max_hits)
+            read_limit = max(TURNS_PER_BATCH, self._max_hits)
             hits += self._reader.read_hits(
                 reorder_items_fairly_by_member(new_turns, read_limit),
                 read_limit,
                 is_exact=not self._has_phrases,
             )
             is_last_page = not (is_full_page and earlier_turns)
-            has_read_enough = self._searched_turn_count >= _MAX_READ_TURNS or page == _MAX_PAGES
+            has_read_enough = (
+                self._searched_turn_count >= _MAX_TURNS_READ_PER_SEARCH or page == _MAX_PAGES
+            )
             self.stopped_early = self.stopped_early or (has_read_enough and not is_last_page)
             self._has_unread_turns = self._has_phrases and not is_last_page and has_read_enough
             if is_last_page or has_read_enough:
@@ -208,7 +210,7 @@ class _TeamSearch:
                     # The next page also includes turns with exactly this time, because this page
                     # may not contain all of them. If this page contains no new turn, the next page
                     # excludes them.
-                    _MIN_TIME_STEP
+                    _POSTGRES_TIME_RESOLUTION
                 )
 
     def _fetch_turns_before(
@@ -298,7 +300,7 @@ def quote_stem(word: str) -> str:
     return quote_word(stem_word(word))
 
 
-def _build_term_query(term: Term, quote_form: Callable[[str], str]) -> str:
+def _build_term_query(term: Term, quote_word_form: Callable[[str], str]) -> str:
     """Return a query for one term of the search, in PostgreSQL's syntax.
 
     The query requires each word of the term. If a word consists of parts, like ``snake_case``, a
@@ -307,8 +309,8 @@ def _build_term_query(term: Term, quote_form: Callable[[str], str]) -> str:
     tokens = []
     for word_text, *parts in term.forms:
         if parts and not term.is_phrase:
-            parts_query = f" | ({' & '.join(map(quote_form, parts))})"
+            parts_query = f" | ({' & '.join(map(quote_word_form, parts))})"
         else:
             parts_query = ""
-        tokens.append(f"({quote_form(word_text)}{parts_query})")
+        tokens.append(f"({quote_word_form(word_text)}{parts_query})")
     return f"({' & '.join(tokens)})"

@@ -104,7 +104,7 @@ def assert_requests_match_after_scrub(
     assert resume_request(client, home, api, made.session_id) == request_without_secrets(whole)
 
     rows = remove_secrets_from_files(scan_idle_session(home, path), Where(client_environ(home)))
-    assert [row for row in rows if row.state == REMAINING_STATE] == []
+    assert [row for row in rows if row.scrub_state == REMAINING_STATE] == []
     assert str(path) not in {
         row.location.path for row in scan_idle_session(home, path).locations_to_change
     }

@@ -75,7 +75,7 @@ def test_a_scrubbed_child_has_no_secret_and_the_parent_is_unchanged(
     assert not [place for place in find_secrets_by_path(config_home) if made.stem in place]
     assert all(
         not each.removed_secrets
-        for each in SecretCleaner().read_cleaned_chunks(str(made), by_line=True)
+        for each in SecretCleaner().read_cleaned_chunks(str(made), is_read_by_line=True)
     )
     beside = made.with_suffix("") / "tool-results"
     assert (beside / "big.txt").read_bytes() == b"line\ntoken [secret removed: github-pat]\n"

@@ -20,9 +20,9 @@ from resume_hooks.parts.secrets.literals import (
     KIND_OF_SUPPLIED_SECRETS,
     MAX_SECRET_INPUT_BYTES,
     KnownSecrets,
-    encode_secret,
     is_distinctive_secret,
     is_searchable_token,
+    iterate_secret_forms,
     parse_supplied_secrets,
     split_encoded_lines,
 )
@@ -54,8 +54,8 @@ def test_a_file_without_secrets_keeps_its_bytes(raw: bytes) -> None:
     """A line or text without secrets keeps its bytes, whatever its encoding and line ending are."""
     for cleaner in (SecretCleaner(), KNOWN_SECRET_CLEANER):
         for ending in (b"", b"\n", b"\r\n"):
-            assert cleaner.clean_record(raw + ending).raw == raw + ending
-        assert cleaner.clean_text(raw).raw == raw
+            assert cleaner.clean_record(raw + ending).cleaned_bytes == raw + ending
+        assert cleaner.clean_text(raw).cleaned_bytes == raw
 
 
 SECRET_FORMS = {
@@ -81,10 +81,13 @@ def test_known_secrets_are_removed_in_every_form(text: str) -> None:
         cleaned = KNOWN_SECRET_CLEANER.clean_record(raw)
         assert cleaned.removed_secrets
         assert not cleaned.has_unremovable_secret
-        assert b"[secret removed: github-pat]" in cleaned.raw
-        assert FIRST_SECRET[4:24].encode() not in cleaned.raw
-        assert KNOWN_SECRET_CLEANER.clean_record(cleaned.raw).raw == cleaned.raw
-    assert KNOWN_SECRET_CLEANER.clean_text(text.encode()).raw != text.encode()
+        assert b"[secret removed: github-pat]" in cleaned.cleaned_bytes
+        assert FIRST_SECRET[4:24].encode() not in cleaned.cleaned_bytes
+        assert (
+            KNOWN_SECRET_CLEANER.clean_record(cleaned.cleaned_bytes).cleaned_bytes
+            == cleaned.cleaned_bytes
+        )
+    assert KNOWN_SECRET_CLEANER.clean_text(text.encode()).cleaned_bytes != text.encode()
 
 
 def test_a_secret_with_escaped_letters_is_removed() -> None:
@@ -93,7 +96,7 @@ def test_a_secret_with_escaped_letters_is_removed() -> None:
     cleaned = KNOWN_SECRET_CLEANER.clean_record(
         f'{{"type":"x","t":"a {escaped} b","n":1.50}}'.encode()
     )
-    assert cleaned.raw == b'{"type":"x","t":"a [secret removed: github-pat] b","n":1.50}'
+    assert cleaned.cleaned_bytes == b'{"type":"x","t":"a [secret removed: github-pat] b","n":1.50}'
 
 
 def test_only_strings_with_a_secret_change() -> None:
@@ -104,7 +107,7 @@ def test_only_strings_with_a_secret_change() -> None:
         + b'"}\r\n'
     )
     for cleaner in (SecretCleaner(), KNOWN_SECRET_CLEANER):
-        assert cleaner.clean_record(raw).raw == raw.replace(
+        assert cleaner.clean_record(raw).cleaned_bytes == raw.replace(
             FIRST_SECRET.encode(), b"[secret removed: github-pat]"
         )
 
@@ -122,7 +125,9 @@ def test_thinking_with_a_secret_is_removed_completely() -> None:
     told = {**THINKING_BLOCK, "thinking": f"use {FIRST_SECRET}"}
     kept = {**THINKING_BLOCK, "thinking": "of nothing"}
     record = assistant([told, kept, {"type": "text", "text": "yes"}], uuid="a")
-    assert json.loads(SecretCleaner().clean_record(line(record)).raw)["message"]["content"] == [
+    assert json.loads(SecretCleaner().clean_record(line(record)).cleaned_bytes)["message"][
+        "content"
+    ] == [
         kept,
         {"type": "text", "text": "yes"},
     ]
@@ -131,8 +136,8 @@ def test_thinking_with_a_secret_is_removed_completely() -> None:
 def test_only_secrets_of_requested_kinds_are_removed() -> None:
     """Only secrets of the requested kinds are removed."""
     raw = line(user(f"{FIRST_SECRET} here", uuid="u"))
-    assert SecretCleaner(["aws-access-token"]).clean_record(raw).raw == raw
-    assert SecretCleaner(["github-pat"]).clean_record(raw).raw != raw
+    assert SecretCleaner(["aws-access-token"]).clean_record(raw).cleaned_bytes == raw
+    assert SecretCleaner(["github-pat"]).clean_record(raw).cleaned_bytes != raw
 
 
 def test_a_secret_of_several_lines_is_removed() -> None:
@@ -143,9 +148,9 @@ def test_a_secret_of_several_lines_is_removed() -> None:
     )
     key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
     cleaned = SecretCleaner().clean_text(f"before\n{key}\nafter\n".encode())
-    assert cleaned.raw.startswith(b"before\n[secret removed: ")
-    assert cleaned.raw.endswith(b"]\nafter\n")
-    assert body.split("\n", maxsplit=1)[0].encode() not in cleaned.raw
+    assert cleaned.cleaned_bytes.startswith(b"before\n[secret removed: ")
+    assert cleaned.cleaned_bytes.endswith(b"]\nafter\n")
+    assert body.split("\n", maxsplit=1)[0].encode() not in cleaned.cleaned_bytes
 
 
 def test_common_words_are_not_searched_as_secrets() -> None:
@@ -200,17 +205,17 @@ def test_a_word_that_begins_with_a_shortened_secret_is_removed() -> None:
     )
     assert key.startswith(found.values[0])
     assert (
-        known.clean_record(f"see {key}, then".encode()).raw
+        known.clean_record(f"see {key}, then".encode()).cleaned_bytes
         == b"see [secret removed: anthropic-api-key], then"
     )
     assert (
-        known.clean_record(f"see {key[:50]}XY_1 then".encode()).raw
+        known.clean_record(f"see {key[:50]}XY_1 then".encode()).cleaned_bytes
         == b"see [secret removed: anthropic-api-key] then"
     )
     given = SecretCleaner(
         literals=KnownSecrets({"hunter": KIND_OF_SUPPLIED_SECRETS}), scanning=False
     )
-    assert given.clean_record(b"the hunters").raw == b"the [secret removed: named]s", (
+    assert given.clean_record(b"the hunters").cleaned_bytes == b"the [secret removed: named]s", (
         "what was given is meant as it is"
     )
 
@@ -219,7 +224,7 @@ def test_a_word_that_begins_with_a_shortened_secret_is_removed() -> None:
 def test_any_secret_is_found_in_all_its_forms(text: str) -> None:
     """A secret with any characters is found and removed in each of its encoded forms."""
     literals = KnownSecrets({text: "named"})
-    for form in encode_secret(text):
+    for form in iterate_secret_forms(text):
         cleaned, kinds = literals.replace_secrets(f"({form})")
         assert kinds
         assert form not in cleaned or form in "([secret removed: named])"
@@ -231,7 +236,7 @@ def test_the_bytes_before_a_secret_stay_unchanged(bytes_before: bytes, secret: s
     known = SecretCleaner(literals=KnownSecrets(dict.fromkeys(SECRETS, "k")), scanning=False)
     body = bytes_before.replace(b"\n", b"").replace(b"\r", b"")
     cleaned = known.clean_record(b"#" + body + b" " + secret.encode() + b"\n")
-    assert cleaned.raw == b"#" + body + b" [secret removed: k]\n"
+    assert cleaned.cleaned_bytes == b"#" + body + b" [secret removed: k]\n"
 
 
 def test_short_secrets_are_removed_only_as_whole_words() -> None:
@@ -252,10 +257,13 @@ def test_short_secrets_are_removed_only_as_whole_words() -> None:
     )
     cleaned = cleaner.clean_record(b'{"t":"use\\nq7!Zk2pWx now, hunter2.","o":"hunter22 xhunter2"}')
     told = b"[secret removed: password]"
-    assert cleaned.raw == b'{"t":"use\\n%s now, %s.","o":"hunter22 xhunter2"}' % (told, told)
+    assert cleaned.cleaned_bytes == b'{"t":"use\\n%s now, %s.","o":"hunter22 xhunter2"}' % (
+        told,
+        told,
+    )
     assert not cleaned.has_unremovable_secret
-    assert cleaner.clean_record(cleaned.raw).raw == cleaned.raw
-    assert cleaner.clean_text(b"hunter2").raw == told
+    assert cleaner.clean_record(cleaned.cleaned_bytes).cleaned_bytes == cleaned.cleaned_bytes
+    assert cleaner.clean_text(b"hunter2").cleaned_bytes == told
 
 
 def test_each_line_of_a_key_is_a_secret() -> None:

@@ -84,7 +84,7 @@ def test_a_child_written_during_a_scrub_is_scrubbed(
     )
     rows = scrub_in_place(session_with_secrets, environ)
     assert find_secrets_by_path(config_home, [*SECRETS, PASSWORD]) == {}
-    assert {row.state for row in rows} == {REMOVED_STATE}
+    assert {row.scrub_state for row in rows} == {REMOVED_STATE}
     assert {row.location.path for row in rows if row.location.kind == TRANSCRIPT} == {
         str(session_with_secrets),
         *born,
@@ -154,7 +154,7 @@ def test_a_session_archived_during_a_scrub_is_scrubbed(
     rows = scrub_in_place(session_with_secrets, environ.environ)
     assert not keeper.is_alive()
     assert find_secrets_by_path(config_home) == {}
-    assert ("vault", REMOVED_STATE) in {(row.location.kind, row.state) for row in rows}
+    assert ("vault", REMOVED_STATE) in {(row.location.kind, row.scrub_state) for row in rows}
 
 
 def test_a_long_running_archive_command_is_reported(
@@ -165,9 +165,9 @@ def test_a_long_running_archive_command_is_reported(
     monkeypatch.setattr(noting.lock_archived.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
     with noting.lock_archived(SESSION, config_home.where):
         rows = scrub_in_place(session_with_secrets, config_home.environ)
-    (left,) = [row for row in rows if row.state == REMAINING_STATE]
+    (left,) = [row for row in rows if row.scrub_state == REMAINING_STATE]
     assert left.location.kind == "vault"
-    assert "Another command" in left.reason
+    assert "Another command" in left.state_reason
 
 
 def test_a_scrub_ends_although_new_copies_appear(
@@ -187,7 +187,7 @@ def test_a_scrub_ends_although_new_copies_appear(
 
     monkeypatch.setattr(purging, "search_again_for_known_secrets", write_copy_and_search)
     rows = scrub_in_place(session_with_secrets, config_home.environ)
-    assert looks == [purging.MAX_SEARCH_ROUNDS]
-    (left,) = [row for row in rows if row.state == REMAINING_STATE]
-    assert left.reason == purging.FILE_APPEARED_MESSAGE
-    assert UNCHANGED_STATE not in {row.state for row in rows}
+    assert looks == [purging.MAX_REPEATED_SEARCHES]
+    (left,) = [row for row in rows if row.scrub_state == REMAINING_STATE]
+    assert left.state_reason == purging.FILE_APPEARED_DURING_REWRITE_MESSAGE
+    assert UNCHANGED_STATE not in {row.scrub_state for row in rows}

@@ -27,7 +27,7 @@ from resume_hooks.parts.secrets.findings import (
     REMAINING_STATE,
     REMOVED_STATE,
     LocationWithSecrets,
-    ScrubReach,
+    ScrubScope,
 )
 from resume_hooks.parts.secrets.literals import parse_supplied_secrets
 from resume_hooks.parts.secrets.purge import remove_scrub_leftovers, remove_secrets_from_files
@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 
-FULL_REACH = ScrubReach(
+FULL_SCOPE = ScrubScope(
     includes_ancestors=True,
     includes_other_sessions=True,
     includes_file_backups=True,
@@ -99,12 +99,12 @@ def planted_home(config_home: ConfigHome) -> PlantedHome:
 def scrub_in_place(
     home: ConfigHome,
     path: Path,
-    reach: ScrubReach = FULL_REACH,
+    scope: ScrubScope = FULL_SCOPE,
     named_secrets: Mapping[str, str] | None = None,
 ) -> list[LocationWithSecrets]:
     """Scrub a session in place and return the locations of its secrets."""
     found = findings.search_all_files(
-        session_file(str(path)), home.where, reach=reach, named_secrets=named_secrets
+        session_file(str(path)), home.where, scope=scope, named_secrets=named_secrets
     )
     return remove_secrets_from_files(found, home.where)
 
@@ -128,11 +128,11 @@ def test_no_secret_is_left_anywhere(planted_home: PlantedHome) -> None:
     index = [row.location for row in rows if "/resume-hooks/index" in row.location.path]
     assert [(place.kind, Path(place.path).name) for place in index] == [("index", "index.db")]
     assert list(find_secrets_by_path(home)) == [".claude/settings.json"]
-    assert [row.location.path for row in rows if row.state == EXCLUDED_STATE] == [
+    assert [row.location.path for row in rows if row.scrub_state == EXCLUDED_STATE] == [
         str(home.config / "settings.json")
     ]
-    assert not [row for row in rows if row.state == REMAINING_STATE]
-    assert {row.location.kind for row in rows if row.state == REMOVED_STATE} == {
+    assert not [row for row in rows if row.scrub_state == REMAINING_STATE]
+    assert {row.location.kind for row in rows if row.scrub_state == REMOVED_STATE} == {
         "transcript",
         "sub-agent",
         "sidecar",
@@ -147,7 +147,7 @@ def test_no_secret_is_left_anywhere(planted_home: PlantedHome) -> None:
         *(["document"] if seam.is_installed("documents") else []),
     }
     assert not findings.search_all_files(
-        session_file(str(planted_home.path)), home.where, reach=FULL_REACH
+        session_file(str(planted_home.path)), home.where, scope=FULL_SCOPE
     ).locations_to_change
 
 
@@ -222,7 +222,7 @@ def test_only_the_requested_places_are_scrubbed(planted_home: PlantedHome) -> No
     Other files with the secret are listed with the option that includes them.
     """
     home = planted_home.home
-    rows = scrub_in_place(home, planted_home.path, ScrubReach())
+    rows = scrub_in_place(home, planted_home.path, ScrubScope())
     left = files_with_secrets(home)
     other = f".claude/projects/-home-user-proj/{UNRELATED_SESSION_ID}.jsonl"
     assert left == {
@@ -234,9 +234,9 @@ def test_only_the_requested_places_are_scrubbed(planted_home: PlantedHome) -> No
         *(["docs/2026-01-31-token-11111111.md"] if seam.is_installed("documents") else []),
     }
     outside = {
-        str(Path(row.location.path).relative_to(home.root)): row.reason
+        str(Path(row.location.path).relative_to(home.root)): row.state_reason
         for row in rows
-        if row.state == EXCLUDED_STATE
+        if row.scrub_state == EXCLUDED_STATE
     }
     assert set(outside) == left
     assert "--everywhere" in outside[other]
@@ -246,12 +246,12 @@ def test_only_the_requested_places_are_scrubbed(planted_home: PlantedHome) -> No
 def test_a_scrub_of_a_child_keeps_the_parent(planted_home: PlantedHome) -> None:
     """A scrub of a child lists the child's parent, and changes the parent only with ``ancestors``."""
     home, child = planted_home.home, planted_home.children[1]
-    rows = scrub_in_place(home, child, ScrubReach())
+    rows = scrub_in_place(home, child, ScrubScope())
     assert str(planted_home.path) in {
-        row.location.path for row in rows if row.state == EXCLUDED_STATE
+        row.location.path for row in rows if row.scrub_state == EXCLUDED_STATE
     }
     assert SECRETS[0].encode() in planted_home.path.read_bytes()
-    scrub_in_place(home, planted_home.children[0], ScrubReach(includes_ancestors=True))
+    scrub_in_place(home, planted_home.children[0], ScrubScope(includes_ancestors=True))
     assert SECRETS[0].encode() not in planted_home.path.read_bytes()
 
 
@@ -263,8 +263,8 @@ def test_an_open_child_is_reported_and_not_changed(planted_home: PlantedHome) ->
             session_bytes([user("go on", uuid="live", parent=None, timestamp=clock.now())])
         )
     rows = scrub_in_place(planted_home.home, planted_home.path)
-    (left,) = [row for row in rows if row.state == REMAINING_STATE]
-    assert (left.location.path, f"scrub {live.stem}" in left.reason) == (str(live), True)
+    (left,) = [row for row in rows if row.scrub_state == REMAINING_STATE]
+    assert (left.location.path, f"scrub {live.stem}" in left.state_reason) == (str(live), True)
     assert files_with_secrets(planted_home.home) == {
         str(live.relative_to(planted_home.home.root)),
         ".claude/settings.json",
@@ -288,9 +288,9 @@ def test_a_failed_file_does_not_stop_the_scrub_of_others(
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", refuse_replacement)
         rows = scrub_in_place(planted_home.home, planted_home.path)
-    (left,) = [row for row in rows if row.state == REMAINING_STATE]
+    (left,) = [row for row in rows if row.scrub_state == REMAINING_STATE]
     assert left.location.path == broken
-    assert "No space left" in left.reason
+    assert "No space left" in left.state_reason
     scrub_in_place(planted_home.home, planted_home.path)
     assert list(find_secrets_by_path(planted_home.home)) == [".claude/settings.json"]
 
@@ -367,7 +367,7 @@ def test_a_secret_in_a_tool_name_and_in_a_key_is_removed(config_home: ConfigHome
     path = write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(records))
     rows = scrub_in_place(config_home, path)
     assert not find_secrets_by_path(config_home)
-    assert not [row for row in rows if row.state == REMAINING_STATE]
+    assert not [row for row in rows if row.scrub_state == REMAINING_STATE]
     assert b'"mcp__secret_removed"' in path.read_bytes() or b'"secret_removed"' in path.read_bytes()
     assert not findings.search_all_files(
         session_file(str(path)), config_home.where
@@ -385,11 +385,11 @@ def test_partial_secrets_in_a_child_are_removed(config_home: ConfigHome) -> None
     ]
     path = write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(told))
     found = findings.search_all_files(session_file(str(path)), config_home.where)
-    assert not found.short_values
+    assert not found.short_secrets
     assert not [
         row
         for row in remove_secrets_from_files(found, config_home.where)
-        if row.state == REMAINING_STATE
+        if row.scrub_state == REMAINING_STATE
     ]
     assert not any(
         part in path.read_bytes() for part in (b"q7!Zk2pWx", *(line.encode() for line in body))
@@ -412,7 +412,9 @@ def test_a_printed_secret_is_removed_from_every_record(config_home: ConfigHome) 
         assistant(f"It still uses {value}, as before.", uuid="d", parent="c"),
     ]
     path = write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
-    assert not [row for row in scrub_in_place(config_home, path) if row.state == REMAINING_STATE]
+    assert not [
+        row for row in scrub_in_place(config_home, path) if row.scrub_state == REMAINING_STATE
+    ]
     assert value.encode() not in path.read_bytes()
     assert not findings.search_all_files(
         session_file(str(path)), config_home.where
@@ -428,12 +430,12 @@ def clean_functions() -> list[CleanText]:
     """
     return [
         lambda text: clean_in_record(
-            text, lambda line: SecretCleaner().clean_record(line).raw, ascii_only=True
+            text, lambda line: SecretCleaner().clean_record(line).cleaned_bytes, ascii_only=True
         ),
         lambda text: clean_in_record(
-            text, lambda line: SecretCleaner().clean_record(line).raw, ascii_only=False
+            text, lambda line: SecretCleaner().clean_record(line).cleaned_bytes, ascii_only=False
         ),
-        lambda text: SecretCleaner().clean_text(text.encode()).raw.decode(),
+        lambda text: SecretCleaner().clean_text(text.encode()).cleaned_bytes.decode(),
     ]
 
 
@@ -446,9 +448,13 @@ def scrub_planted_session(home: ConfigHome) -> list[str]:
     remove_scrub_leftovers(home.where)
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
     rows = remove_secrets_from_files(
-        findings.search_all_files(session, home.where, reach=FULL_REACH), home.where
+        findings.search_all_files(session, home.where, scope=FULL_SCOPE), home.where
     )
-    return [f"{row.location.kind}: {row.reason}" for row in rows if row.state == REMAINING_STATE]
+    return [
+        f"{row.location.kind}: {row.state_reason}"
+        for row in rows
+        if row.scrub_state == REMAINING_STATE
+    ]
 
 
 def bytes_of_client_files(home: ConfigHome) -> dict[str, bytes]:
@@ -524,7 +530,7 @@ def scrub_one_session(home: ConfigHome, path: Path) -> list[LocationWithSecrets]
         findings.search_all_files(session_file(str(path)), home.where), home.where
     )
     assert SECRETS[0].encode() not in path.read_bytes()
-    return [row for row in rows if row.state == REMAINING_STATE]
+    return [row for row in rows if row.scrub_state == REMAINING_STATE]
 
 
 def test_a_vault_file_without_a_manifest_is_deleted(
@@ -547,7 +553,7 @@ def test_files_with_an_unreadable_manifest_stay(
     folder = archive_folder(ARCHIVED_SESSION_ID, config_home.where)
     Path(folder, "manifest.json").write_bytes(manifest_content)
     (left,) = scrub_one_session(config_home, session_with_secret)
-    assert (left.location.kind, left.location.path, "could not be read" in left.reason) == (
+    assert (left.location.kind, left.location.path, "could not be read" in left.state_reason) == (
         "vault",
         folder,
         True,
@@ -567,7 +573,7 @@ def test_a_vault_behind_a_link_is_not_changed(
     os.rename(home, config_home.root / "elsewhere")
     os.symlink(config_home.root / "elsewhere", home)
     (left,) = scrub_one_session(config_home, session_with_secret)
-    assert (left.location.path, "symbolic link" in left.reason) == (home, True)
+    assert (left.location.path, "symbolic link" in left.state_reason) == (home, True)
     assert any(
         home in said
         for said in audit_sessions_for_secrets(
@@ -590,7 +596,7 @@ def test_deleted_files_with_a_newer_manifest_are_only_reported(
     (note,) = (config_home.config / "resume-hooks" / "trash").rglob("*.json")
     note.write_text(json.dumps({**json.loads(note.read_text()), "version": 99}))
     left = scrub_one_session(config_home, session_with_secret)
-    assert {(row.location.kind, "manifest can't be read" in row.reason) for row in left} == {
+    assert {(row.location.kind, "manifest can't be read" in row.state_reason) for row in left} == {
         ("trash", True)
     }
     assert note.parent.name in left[0].location.path
@@ -641,7 +647,7 @@ def test_an_unreadable_folder_outside_the_scrub_is_not_a_failure(
     assert scrub_one_session(config_home, session_with_secret) == []
     found = findings.search_all_files(session_file(str(session_with_secret)), config_home.where)
     assert [
-        row.state for row in found.locations_with_secrets if row.location.path == str(closed)
+        row.scrub_state for row in found.locations_with_secrets if row.location.path == str(closed)
     ] == [EXCLUDED_STATE]
 
 
@@ -667,6 +673,6 @@ def test_a_secret_in_a_folder_name_is_kept_and_reported(config_home: ConfigHome)
     path = Path(write_session(config_home.project(), SESSION, rows))
     os.utime(path, (1_770_000_000,) * 2)
     (row,) = [row for row in scrub_in_place(config_home, path) if row.location.path == str(path)]
-    assert (row.state, "folder's name" in row.reason) == (REMAINING_STATE, True)
+    assert (row.scrub_state, "folder's name" in row.state_reason) == (REMAINING_STATE, True)
     assert f"use {secret}" not in path.read_text()
     assert f"/x/{secret}" in path.read_text()

@@ -17,7 +17,7 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NoMark
 from resume_hooks.parts.marks import plan_back, state
-from resume_hooks.parts.marks.cards import format_unchanged_lines
+from resume_hooks.parts.marks.cards import describe_what_stays_unchanged
 from resume_hooks.parts.marks.fork_point import find_fork_point
 from resume_hooks.parts.marks.plan_back import BackCommandPlan
 from resume_hooks.parts.marks.state import check_not_subagent
@@ -58,6 +58,6 @@ def _format_receipt(back_plan: BackCommandPlan, receipt: Receipt) -> str:
         facts.append(("back to", f"where this fork left {back_plan.mark.left_parent_id}"))
     if back_plan.report:
         facts.append(("report", f"{len(back_plan.report):,} characters"))
-    notes = format_unchanged_lines(receipt, back_plan.omitted_records, "the old one")
+    notes = describe_what_stays_unchanged(receipt, back_plan.omitted_records, "the old one")
     facts += zip(("note", *[""] * len(notes)), notes, strict=False)
     return receipt_text(receipt, facts)

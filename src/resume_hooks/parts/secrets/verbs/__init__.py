@@ -31,7 +31,7 @@ class ScrubOptions(ChildOptions, function="resume_hooks.parts.secrets.verbs.scru
       resume-hooks scrub --secret-stdin < secret.txt
     """
 
-    listed: bool = flag("--list", help="List the secrets and write nothing.")
+    must_list_secrets: bool = flag("--list", help="List the secrets and write nothing.")
     all_sessions: bool = flag(
         "--all", help="With --list: every session of every project, and the state folder."
     )

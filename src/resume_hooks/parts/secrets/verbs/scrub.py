@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections import Counter
 from dataclasses import replace
+from typing import NamedTuple
 
 import click
 
@@ -30,7 +31,7 @@ from resume_hooks.parts.secrets.findings import (
     UNCHANGED_STATE,
     LocationWithSecrets,
     ScrubFindings,
-    ScrubReach,
+    ScrubScope,
 )
 from resume_hooks.parts.secrets.locations import INDEXED, OWN_SESSION
 from resume_hooks.parts.secrets.purge import remove_scrub_leftovers, remove_secrets_from_files
@@ -54,11 +55,11 @@ _HEADINGS_BY_STATE = {
 _UNCHANGED_PARENT_NOTE = (
     "The session itself still contains the secrets: only the child was written."
 )
-_FOLDER_NAME_NOTE = (
+_NOTE_ON_SECRETS_IN_FOLDER_NAME = (
     "The name of the project's folder contains a secret, which stays in every record, because Claude "
     "Code finds a session by its folder. Rename the folder."
 )
-_OTHER_AGENT_MESSAGE = (
+_OTHER_AGENT_UNSUPPORTED_MESSAGE = (
     "Another agent's session is not rewritten, because its forks and rewinds refer to places in "
     "its file"
 )
@@ -73,22 +74,22 @@ def scrub_session(options: ScrubOptions) -> ExitCode:
 
     The exit code is 1 if secrets remain after a scrub in place, or if ``--list`` has found secrets.
     """
-    _refuse_scrub_options(options)
-    if options.listed:
+    _refuse_conflicting_options(options)
+    if options.must_list_secrets:
         return list_secrets(options)
     if not options.in_place:
         refuse_start_in_other_folder(options)
     if options.secret_stdin:
-        named_secrets = literals.parse_supplied_secrets(_read_named_secrets())
+        named_secrets = literals.parse_supplied_secrets(_read_secrets_from_stdin())
     else:
         named_secrets = {}
-    scrub_reach = ScrubReach(
+    scrub_scope = ScrubScope(
         options.lineage, options.everywhere, options.backups, options.documents, options.client
     )
     session = options.locate_whole_session()
     if options.in_place and session.agent != CLAUDE_NAME:
         raise UsageError(
-            _OTHER_AGENT_MESSAGE,
+            _OTHER_AGENT_UNSUPPORTED_MESSAGE,
             "Leave out --in-place: the child has no secrets. Then delete the session in its own client.",
         )
     if options.in_place and not options.dry_run:
@@ -98,7 +99,7 @@ def scrub_session(options: ScrubOptions) -> ExitCode:
         options.where,
         kinds=options.kind,
         named_secrets=named_secrets,
-        reach=scrub_reach,
+        scope=scrub_scope,
     )
     if options.in_place:
         return _scrub_in_place(scrub_findings, options)
@@ -130,7 +131,7 @@ def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> Exi
     if scrub_findings.scanning_cleaner.has_secret_in_folder_name(
         HeadTail(scrub_findings.session.path).cwd.encode("utf-8", "surrogatepass")
     ):
-        warnings.append(_FOLDER_NAME_NOTE)
+        warnings.append(_NOTE_ON_SECRETS_IN_FOLDER_NAME)
     _print_findings(scrub_findings, options, receipt, warnings)
     if receipt is not None:
         start_client_if_requested(options, receipt)
@@ -138,7 +139,7 @@ def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> Exi
 
 
 def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> ExitCode:
-    is_done = False
+    is_scrubbed_in_place = False
     if scrub_findings.locations_to_change and not options.dry_run:
         if scrub_findings.open_reason:
             raise SessionOpen(
@@ -147,32 +148,40 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> Exi
             )
         if not options.yes:
             print_text(_format_findings(scrub_findings))
-        is_done = options.confirm_write("Remove the secrets for good?", is_asking=not options.yes)
-        if is_done:
+        is_scrubbed_in_place = options.confirm_write(
+            "Remove the secrets for good?", is_asking=not options.yes
+        )
+        if is_scrubbed_in_place:
             scrub_findings = replace(
                 scrub_findings,
                 locations_with_secrets=tuple(
                     remove_secrets_from_files(scrub_findings, options.where)
                 ),
             )
-    rewritten_ids = []
+    rewritten_session_ids = []
     for row in scrub_findings.locations_with_secrets:
-        if row.state == REMOVED_STATE:
-            rewritten_ids.append(row.location.session_id)
-    notes = _collect_notes_of_other_parts(rewritten_ids, options.where) if is_done else []
-    _print_findings(scrub_findings, options, None, notes, is_done=is_done)
-    was_tried = not options.dry_run and (is_done or not scrub_findings.locations_to_change)
+        if row.scrub_state == REMOVED_STATE:
+            rewritten_session_ids.append(row.location.session_id)
+    notes = (
+        _collect_notes_after_scrub(rewritten_session_ids, options.where)
+        if is_scrubbed_in_place
+        else []
+    )
+    _print_findings(scrub_findings, options, None, notes, is_scrubbed_in_place=is_scrubbed_in_place)
+    was_tried = not options.dry_run and (
+        is_scrubbed_in_place or not scrub_findings.locations_to_change
+    )
     return int(
         was_tried
-        and any(row.state == REMAINING_STATE for row in scrub_findings.locations_with_secrets)
+        and any(row.scrub_state == REMAINING_STATE for row in scrub_findings.locations_with_secrets)
     )
 
 
-def _collect_notes_of_other_parts(rewritten_ids: list[str], where: Where) -> list[str]:
+def _collect_notes_after_scrub(rewritten_session_ids: list[str], where: Where) -> list[str]:
     """Return the notes of other parts about the rewritten sessions, for example from the team part."""
     notes = []
     for notes_after_scrub in seam.find_answers(questions.notes_after_scrub):
-        notes += notes_after_scrub(rewritten_ids, where)
+        notes += notes_after_scrub(rewritten_session_ids, where)
     return notes
 
 
@@ -182,11 +191,11 @@ def _print_findings(
     child_receipt: Receipt | None,
     warnings: list[str],
     *,
-    is_done: bool = False,
+    is_scrubbed_in_place: bool = False,
 ) -> None:
-    if scrub_findings.short_values:
-        warnings.append(_SHORT_VALUES_NOTE.format(count=len(scrub_findings.short_values)))
-    was_written = is_done or (child_receipt is not None and child_receipt.written)
+    if scrub_findings.short_secrets:
+        warnings.append(_SHORT_VALUES_NOTE.format(count=len(scrub_findings.short_secrets)))
+    was_written = is_scrubbed_in_place or (child_receipt is not None and child_receipt.written)
     data = {
         "session_id": scrub_findings.session.session_id,
         "file": scrub_findings.session.original_path,
@@ -197,13 +206,13 @@ def _print_findings(
         "receipt": child_receipt,
     }
 
-    def format_secret_list() -> str:
+    def format_findings_with_receipt() -> str:
         receipt = f"\n\n{receipt_text(child_receipt)}" if child_receipt else ""
         return f"{_format_findings(scrub_findings)}{receipt}" + (
             "" if was_written else "\n\nNothing was written."
         )
 
-    options.print_answer(data, format_secret_list, warnings)
+    options.print_answer(data, format_findings_with_receipt, warnings)
 
 
 def _format_findings(scrub_findings: ScrubFindings) -> str:
@@ -218,7 +227,9 @@ def _format_findings(scrub_findings: ScrubFindings) -> str:
     for state, heading in _HEADINGS_BY_STATE.items():
         rows = []
         for row in scrub_findings.locations_with_secrets:
-            if row.state == state and (row.counts_by_kind or row.reason or state == REMOVED_STATE):
+            if row.scrub_state == state and (
+                row.counts_by_kind or row.state_reason or state == REMOVED_STATE
+            ):
                 rows.append(row)
         if rows:
             if len(rows) > MAX_LISTED_LOCATIONS:
@@ -240,26 +251,26 @@ def _format_location(row: LocationWithSecrets) -> str:
         "rebuilt" if location.kind == INDEXED else ""
     )
     parts = "  ".join(part for part in (f"{owner}{location.kind}", counts, location.path) if part)
-    return f"  {parts}" + (f"\n    {row.reason}" if row.reason else "")
+    return f"  {parts}" + (f"\n    {row.state_reason}" if row.state_reason else "")
 
 
 def _format_counts_by_kind(kinds: dict[str, int] | Counter[str]) -> str:
     return ", ".join(f"{kind} {count:,}" for kind, count in sorted(kinds.items()))
 
 
-def _read_named_secrets() -> bytes:
+def _read_secrets_from_stdin() -> bytes:
     """Return the secrets from stdin. On a terminal, ask for one secret without echoing it."""
     if sys.stdin.isatty():
         return str(click.prompt("Secret", hide_input=True, err=True)).encode()
     return sys.stdin.buffer.read(literals.MAX_SECRET_INPUT_BYTES + 1)
 
 
-def _refuse_scrub_options(options: ScrubOptions) -> None:
+def _refuse_conflicting_options(options: ScrubOptions) -> None:
     """Raise UsageError for options that cannot be combined.
 
     Also raise UsageError if a scrub in place must ask for confirmation but there is no terminal.
     """
-    if not options.listed and (
+    if not options.must_list_secrets and (
         list_only_option := next(
             filter(options.is_option_given, ("all_sessions", "project", "since")), ""
         )
@@ -271,16 +282,16 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
     write_only_option = next(
         filter(options.is_option_given, ("in_place", "secret_stdin", "output_dir", "start")), ""
     )
-    if options.listed and write_only_option:
+    if options.must_list_secrets and write_only_option:
         raise UsageError(
             f"--{write_only_option.replace('_', '-')} and --list can't be combined",
             "Give only one of them.",
         )
-    reach = ("lineage", "everywhere", "backups", "documents", "client")
-    reach_option = next((name for name in reach if options.is_option_given(name)), "")
-    if reach_option and not options.in_place:
+    scope_names = ("lineage", "everywhere", "backups", "documents", "client")
+    scope_option = next((name for name in scope_names if options.is_option_given(name)), "")
+    if scope_option and not options.in_place:
         raise UsageError(
-            f"--{reach_option} works only with --in-place",
+            f"--{scope_option} works only with --in-place",
             "Without --in-place, only a child is written.",
         )
     if options.in_place and (options.output_dir is not None or options.start):
@@ -293,7 +304,7 @@ def list_secrets(options: ScrubOptions) -> ExitCode:
     """Print where secrets were found. Return 1 if a file has secrets or cannot be read."""
     if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
         raise UsageError("SESSION, --all and --project can't be combined", "Give one of them.")
-    sessions, scope = _select_sessions(options)
+    session_ids, description = _select_sessions(options)
     if options.since is not None:
         start_time = clock.format_timestamp(parse_time_option(options.since))
     else:
@@ -301,29 +312,29 @@ def list_secrets(options: ScrubOptions) -> ExitCode:
     with show_work_progress("Looking", quiet=options.as_json) as report_progress:
         audit_result = audit_sessions_for_secrets(
             options.where,
-            sessions=sessions,
+            sessions=session_ids,
             kinds=options.kind,
             start_time=start_time,
             progress=report_progress,
         )
     warnings = [*audit_result.unreadable_files, *audit_result.warnings]
-    options.print_answer(audit_result, lambda: format_audit(audit_result, scope), warnings)
+    options.print_answer(audit_result, lambda: format_audit(audit_result, description), warnings)
     return int(bool(audit_result.leaks or audit_result.unreadable_files))
 
 
-def format_audit(audit_result: Audit, scope: str = "") -> str:
+def format_audit(audit_result: Audit, scope_phrase: str = "") -> str:
     """Return the secrets as text, oldest first, followed by the number of each kind and by next steps.
 
-    ``scope`` is a phrase that describes the searched sessions, for example ``of all sessions``.
+    ``scope_phrase`` is a phrase that describes the searched sessions, for example ``of all sessions``.
     """
-    searched_phrase = format_count(audit_result.file_count, "file") + scope
+    searched_phrase = format_count(audit_result.file_count, "file") + scope_phrase
     if not audit_result.leaks:
         return f"No secrets found in {searched_phrase}." + (
             " Some could not be read." if audit_result.unreadable_files else ""
         )
     rows = []
     for leak in audit_result.leaks[:MAX_LISTED_SECRETS]:
-        location = leak.reference or f"{leak.file}, line {leak.line + 1:,}"
+        location = leak.record_reference or f"{leak.file_path}, line {leak.line_number + 1:,}"
         kind = click.style(leak.kind, fg="red")
         rows.append(
             f"{clock.format_minute(leak.time)}  {kind}, {leak.length:,} characters  {leak.place}  {location}"
@@ -349,25 +360,34 @@ def format_audit(audit_result: Audit, scope: str = "") -> str:
         "Exports leave secrets out automatically.",
     ]
     if any(leak.place == PLACE_FOR_SECRETS_IN_FOLDER_NAMES for leak in audit_result.leaks):
-        rows.append(_FOLDER_NAME_NOTE)
+        rows.append(_NOTE_ON_SECRETS_IN_FOLDER_NAME)
     return "\n".join(rows)
 
 
-def _select_sessions(options: ScrubOptions) -> tuple[set[str] | None, str]:
-    """Return the ids of the sessions to search, and a phrase that describes these sessions.
+class _SelectedSessions(NamedTuple):
+    """The sessions to search for secrets.
 
-    None instead of the ids means that all sessions are searched.
+    ``session_ids`` is None if all sessions are to be searched. ``description`` is a phrase such as
+    ``of all sessions``, with a space before it.
     """
+
+    session_ids: set[str] | None
+    description: str
+
+
+def _select_sessions(options: ScrubOptions) -> _SelectedSessions:
     if options.all_sessions:
-        return None, " of all sessions"
+        return _SelectedSessions(None, " of all sessions")
     if options.project:
         names = project_folder_names(current_folder(), options.where)
         sessions = set()
         for session in store_of_agents(options.where).sessions(names):
             sessions.add(session.session_id)
-        return (
+        return _SelectedSessions(
             sessions,
-            f" of this project's {format_count(len(sessions), 'session')} (others: --all)",
+            f" of this project's {format_count(len(sessions), 'session')} (for other sessions: --all)",
         )
     session_id = options.locate_session(allow_other_agents=True).session_id
-    return {session_id}, f" of session {session_id[:8]} alone (others: --project, --all)"
+    return _SelectedSessions(
+        {session_id}, f" of session {session_id[:8]} only (for other sessions: --project, --all)"
+    )

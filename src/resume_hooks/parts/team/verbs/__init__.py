@@ -36,7 +36,7 @@ class JoinOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setu
 
 
 class ProjectsOptions(
-    VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:print_or_change_projects"
+    VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:run_projects_action"
 ):
     """List the projects that are pushed after each turn. Add or remove this folder's project, or admit a member to it.
 
@@ -50,7 +50,7 @@ class ProjectsOptions(
       resume-hooks team projects admit bob
     """
 
-    change: str | None = argument(
+    action: str | None = argument(
         required=False, type=click.Choice(["add", "remove", "admit", "dismiss"])
     )
     member: str | None = argument(required=False)
@@ -59,7 +59,9 @@ class ProjectsOptions(
     )
 
 
-class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:record_member"):
+class MemberOptions(
+    VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:record_member_change"
+):
     """As the admin, record who a member is, or that a member left. A new role with an old name inherits no sessions.
 
     \b
@@ -77,7 +79,7 @@ class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_se
       resume-hooks team member remove carol --yes
     """
 
-    change: str = argument(type=click.Choice(["keep", "retire", "give", "remove"]))
+    action: str = argument(type=click.Choice(["keep", "retire", "give", "remove"]))
     login: str = argument()
     to: str = option(
         metavar="LOGIN",
@@ -122,7 +124,7 @@ class PushOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:push
     """
 
     locators: tuple[str, ...] = argument(nargs=-1, metavar="[SESSION]...")
-    everything: bool = flag("--all", help="Push every session of the added projects.")
+    must_push_all_sessions: bool = flag("--all", help="Push every session of the added projects.")
     rescan: bool = flag(
         help="Redact the session again with the current rules, and replace the server's copy if it differs."
     )
@@ -210,7 +212,7 @@ class ShareOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:sha
     """
 
     locator: str = argument(metavar="SESSION")
-    whom: str = option(
+    audience: str = option(
         "--with",
         metavar="project|team|MEMBER",
         required=True,

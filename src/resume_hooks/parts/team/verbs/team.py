@@ -60,9 +60,9 @@ def push_sessions(options: PushOptions) -> None:
     from resume_hooks.parts.team import background, pushing
 
     team = membership.get_joined_team(options.where)
-    if options.everything and options.locators:
+    if options.must_push_all_sessions and options.locators:
         raise UsageError("Give either SESSIONs or --all", "Give only one of them.")
-    if options.everything:
+    if options.must_push_all_sessions:
         to_push = background.find_pushable_sessions(team, options.where)
     else:
         to_push = []
@@ -84,7 +84,7 @@ def push_sessions(options: PushOptions) -> None:
         *build_push_notes(push_results),
         *(
             background.build_unsupported_agent_notes(team, options.where)
-            if options.everything
+            if options.must_push_all_sessions
             else []
         ),
     ]
@@ -116,7 +116,7 @@ def _push_sessions(
                 )
             except TeamRequestFailed as error:
                 if db.has_passed_deadline():
-                    raise _make_slow_push_error(session, len(results), len(sessions)) from error
+                    raise _build_push_timeout_error(session, len(results), len(sessions)) from error
                 raise
             results.append(result)
             done_bytes += session.size
@@ -124,7 +124,7 @@ def _push_sessions(
     return results
 
 
-def _make_slow_push_error(
+def _build_push_timeout_error(
     session: SessionFile, pushed_count: int, session_count: int
 ) -> TeamRequestFailed:
     return TeamRequestFailed(
@@ -236,7 +236,7 @@ def resume_from_team(options: ResumeOptions) -> None:
 
 def share_own_session(options: ShareOptions) -> None:
     """Share one of your sessions with the team, its project or a member."""
-    if options.until and options.whom in {"project", "team"}:
+    if options.until and options.audience in {"project", "team"}:
         raise UsageError(
             "--until works only when sharing with a single member",
             "Unshare the session to end access for all.",
@@ -244,8 +244,8 @@ def share_own_session(options: ShareOptions) -> None:
     until = parse_time_option(options.until) if options.until else None
     _change_own_session(
         options,
-        lambda db, session: sharing.share_session(session, options.whom, until, db),
-        f"with {options.whom}",
+        lambda db, session: sharing.share_session(session, options.audience, until, db),
+        f"with {options.audience}",
     )
 
 
@@ -295,7 +295,7 @@ def _locate_pushable_session(locator: str | None, where: Where) -> SessionFile:
     return session
 
 
-def _build_reader_notes(project: str, login: str, db: Database) -> list[str]:
+def _build_notes_on_project_readers(project: str, login: str, db: Database) -> list[str]:
     """Return a note that names a project's owner and the number of members who can read its sessions.
 
     If you are not a member of the project, return no note.
@@ -322,7 +322,7 @@ def _change_own_session(
     with connect_to_team(team.service) as db:
         session = find_team_session(options.locator, db, only_own=True)
         if outcome == "with project":
-            notes = _build_reader_notes(session.project, team.login, db)
+            notes = _build_notes_on_project_readers(session.project, team.login, db)
         else:
             notes = []
         if not options.dry_run:

@@ -74,7 +74,7 @@ def join_service(options: JoinOptions) -> None:
     )
 
 
-def print_or_change_projects(options: ProjectsOptions) -> None:
+def run_projects_action(options: ProjectsOptions) -> None:
     """Change the pushed projects or the members of a project if the options ask for it.
 
     Then print the pushed projects.
@@ -82,7 +82,7 @@ def print_or_change_projects(options: ProjectsOptions) -> None:
     team = membership.get_joined_team(options.where)
     key, change, text = (
         membership.read_project_name(find_project_folder(options.project)),
-        options.change,
+        options.action,
         "",
     )
     notes: list[str] = []
@@ -122,38 +122,38 @@ def print_or_change_projects(options: ProjectsOptions) -> None:
     )
 
 
-def record_member(options: MemberOptions) -> None:
+def record_member_change(options: MemberOptions) -> None:
     """Ask for confirmation, and then record who a member is, or that the member has left."""
-    if (options.change == "give") is not bool(options.to) and options.change != "keep":
+    if (options.action == "give") is not bool(options.to) and options.action != "keep":
         raise UsageError(
             '--to is required with "give", optional with "keep", and not allowed otherwise',
             "See: resume-hooks team member --help",
         )
-    is_asking = options.change != "keep" and options.must_ask("This")
+    is_asking = options.action != "keep" and options.must_ask("This")
     status_text = {
         "keep": "is",
         "retire": "is retired",
         "give": "is retired",
         "remove": "is removed",
-    }[options.change]
+    }[options.action]
     is_confirmed = options.confirm_write(
-        f"{options.change.title()} {options.login}?", is_asking=is_asking
+        f"{options.action.title()} {options.login}?", is_asking=is_asking
     )
     text = "Nothing was changed."
     if is_confirmed:
         with connect_to_team(membership.get_joined_team(options.where).service) as db:
-            values = (options.login, options.change, options.to)
+            values = (options.login, options.action, options.to)
             count = db.fetch_value(
                 "select team.settle_member(%s, %s, %s)::text", values, rows.parse_count
             )
             locked_sessions = db.fetch_row(
                 _LOCKED_SESSIONS_QUERY,
-                (options.change,),
+                (options.action,),
                 rows.RowFormat(_LockedSessions, (rows.parse_count, rows.parse_login)),
             )
         text = f"{options.login} {status_text}"
-        text += f" the role {options.to or options.login}." if options.change == "keep" else "."
-        text += f" Sessions: {count}." if options.change in {"give", "remove"} else ""
+        text += f" the role {options.to or options.login}." if options.action == "keep" else "."
+        text += f" Sessions: {count}." if options.action in {"give", "remove"} else ""
         text += (
             _describe_unfinished_transaction(locked_sessions)
             if locked_sessions and locked_sessions.session_count
@@ -191,7 +191,7 @@ def print_status(options: StatusOptions) -> None:
     data = {
         "projects": list(team.projects),
         "behind": len(unsent_sessions),
-        "failing": failure.sentence if failure else "",
+        "failing": failure.report_sentence if failure else "",
     }
     facts = [
         ("team", f"{team.service} as {team.login}"),
@@ -199,7 +199,9 @@ def print_status(options: StatusOptions) -> None:
         ("behind", format_count(len(unsent_sessions), "session")),
         ("last push", team_file.format_last_push(options.where)),
     ]
-    facts += [("not pushed", failure.sentence), ("remedy", failure.remedy)] if failure else []
+    facts += (
+        [("not pushed", failure.report_sentence), ("remedy", failure.remedy)] if failure else []
+    )
     print_team_answer(options, data, lambda: facts_table(facts))
 
 
