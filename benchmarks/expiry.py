@@ -118,7 +118,7 @@ def print_start_times(scratch: Path) -> None:
     print_row("SessionStart, nothing due", home.run_start_hook, rounds=41)
     for due in (0, 1, DUE_SESSION_COUNT):
         print_row(
-            f"start of a session, {due} sessions expire soon",
+            f"start of a session, sessions that expire soon: {due}",
             home.run_start_hook,
             before_each_run=functools.partial(home.set_ages, due),
         )
