@@ -111,11 +111,11 @@ class Bench:
         return [sys.executable, "-c", code, str(self.plugin / "src"), *arguments], b"", self.work
 
     def median_ms(
-        self, run: CommandRun, rounds: int, clean: Callable[[], None] = lambda: None
+        self, run: CommandRun, rounds: int, after_each_run: Callable[[], None] = lambda: None
     ) -> float:
         """Return the median time of a whole process in milliseconds.
 
-        The first two runs are not measured. ``clean`` is called after each run.
+        The first two runs are not measured. ``after_each_run`` is called after each run.
         """
         command, stdin, cwd = run
         times = []
@@ -125,7 +125,7 @@ class Bench:
                 command, input=stdin, capture_output=True, env=self.env, cwd=cwd, check=True
             )
             times.append((time.perf_counter() - begun) * 1000)
-            clean()
+            after_each_run()
         return statistics.median(times[2:])
 
     def remove_children(self) -> None:

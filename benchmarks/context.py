@@ -211,14 +211,14 @@ def count_message_characters(records: Iterable[Record]) -> int:
     )
 
 
-def _keep_messages_and_calls(row: Record) -> Record:
-    content = row["message"]["content"]
+def _keep_messages_and_calls(record: Record) -> Record:
+    content = record["message"]["content"]
     parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     kept = []
     for part in parts:
         if part.get("type") not in THINKING_TYPES and not _is_reminder_block(part):
             kept.append(_remove_reminders(part))
-    return row | {"message": row["message"] | {"content": kept}}
+    return record | {"message": record["message"] | {"content": kept}}
 
 
 def _is_reminder_block(block: Record) -> bool:

@@ -32,7 +32,7 @@ MAX_TURN_BYTES = 2_000_000
 chance."""
 
 
-class Place(NamedTuple):
+class SessionPlace(NamedTuple):
     """The session to which generated records belong, and its folder and branch."""
 
     session_id: str
@@ -59,7 +59,7 @@ def generate_session(
     """
     random_source = random.Random(seed)
     stem = Path(path).stem
-    place = Place(stem if len(stem) == 36 else _new_id(random_source), cwd, "main")
+    place = SessionPlace(stem if len(stem) == 36 else _new_id(random_source), cwd, "main")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     written = 0
     with open(path, "wb") as stream:
@@ -106,7 +106,7 @@ def generate_home(
 
 
 def _generate_records(
-    random_source: random.Random, place: Place, start: datetime, compacted_bytes: int
+    random_source: random.Random, place: SessionPlace, start: datetime, compacted_bytes: int
 ) -> Iterator[Record]:
     """Yield the records of an endless session: turns of real sessions in random order.
 
@@ -147,7 +147,7 @@ def _generate_records(
 
 
 def _build_compaction(
-    random_source: random.Random, place: Place, parent: str | None, moment: datetime
+    random_source: random.Random, place: SessionPlace, parent: str | None, moment: datetime
 ) -> tuple[Record, Record]:
     """Return the two records of a compaction as the client writes them.
 
@@ -197,7 +197,7 @@ class _NewIds:
         return self._known.setdefault(str(old_id), f"{prefix}_{self._chance.getrandbits(96):024x}")
 
 
-def _renew_record(record: Record, ids: _NewIds, place: Place) -> Record:
+def _renew_record(record: Record, ids: _NewIds, place: SessionPlace) -> Record:
     """Return a record with new ids and the session's folder, with parentUuid first."""
     record = {"parentUuid": None, **record}
     record.update(

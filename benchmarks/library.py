@@ -72,9 +72,9 @@ class Library:
             generate_session, str(self.big), LARGE_SESSION_BYTES, cwd=str(self.bench.work)
         )
 
-    def keep_first_sessions(self, number: int) -> None:
-        """Remove all sessions except the first ``number``."""
-        for path in sorted((self.config / "projects").rglob("*.jsonl"))[number:]:
+    def keep_first_sessions(self, session_count: int) -> None:
+        """Remove all sessions except the first ``session_count``."""
+        for path in sorted((self.config / "projects").rglob("*.jsonl"))[session_count:]:
             path.unlink()
 
     def run(self, run: CommandRun, *, may_fail: bool = False) -> ProcessCost:

@@ -38,15 +38,17 @@ MATCHES_PER_PATTERN = 2
 """The number of matches of each pattern from which long texts are made."""
 
 
-def is_removed(one: PlantedSecret) -> bool:
+def is_removed(planted_secret: PlantedSecret) -> bool:
     """Check whether redaction removed a secret completely, in plain and in escaped form."""
     clean, found = (
-        redact_bytes(one.raw) if one.place_name == "tool-results file" else redact_line(one.raw)
+        redact_bytes(planted_secret.raw)
+        if planted_secret.place_name == "tool-results file"
+        else redact_line(planted_secret.raw)
     )
-    if one.place_name != "tool-results file":
+    if planted_secret.place_name != "tool-results file":
         json.loads(clean)
     return bool(found) and not any(
-        piece in _resolve_escapes(clean) for piece in _choose_leftover_pieces(one.secret)
+        piece in _resolve_escapes(clean) for piece in _choose_leftover_pieces(planted_secret.secret)
     )
 
 
@@ -159,13 +161,13 @@ SCAN_FUNCTIONS: dict[str, Callable[[str], object]] = {
 }
 
 
-def print_hostile_times(size: int = 60_000) -> None:
+def print_hostile_times(text_length: int = 60_000) -> None:
     """Print the scanning time of each hostile text in seconds per MB, the slowest text last.
 
     Each text is scanned in each of the SCAN_FUNCTIONS.
     """
     rows = []
-    for text in hostile_texts(size):
+    for text in hostile_texts(text_length):
         spent = [
             _time_scan(work, text) / len(text.encode()) * 1e6 for work in SCAN_FUNCTIONS.values()
         ]
@@ -179,7 +181,7 @@ def print_hostile_times(size: int = 60_000) -> None:
         )
 
 
-def print_growth(size: int = 16_000, min_seconds: float = 0.05) -> None:
+def print_growth(text_length: int = 16_000, min_seconds: float = 0.05) -> None:
     """Print the texts whose scan takes more than 2.6 times as long if they are twice as long.
 
     The printed times are in seconds, for one, two and four times the length. A text that takes less
@@ -187,9 +189,11 @@ def print_growth(size: int = 16_000, min_seconds: float = 0.05) -> None:
     """
     for name, unit in _list_texts_to_repeat():
         for way, work in SCAN_FUNCTIONS.items():
-            spent = [_time_scan(work, unit * (size * times // len(unit))) for times in (1, 2)]
+            spent = [
+                _time_scan(work, unit * (text_length * times // len(unit))) for times in (1, 2)
+            ]
             if spent[0] > min_seconds and spent[1] > 2.6 * spent[0]:
-                spent.append(_time_scan(work, unit * (size * 4 // len(unit))))
+                spent.append(_time_scan(work, unit * (text_length * 4 // len(unit))))
                 print(f"{name:40} {way:14} {spent} {unit[:40]!r}")
 
 

@@ -220,10 +220,12 @@ def print_search_times(library: Library) -> None:
     print_note(format_machine_load())
 
 
-def append_prompt(session: Path, number: int) -> None:
+def append_prompt(session: Path, prompt_number: int) -> None:
     """Append a prompt to a session."""
     record = user(
-        f"where did the zebrafish go, {number}?", uuid=f"zebra{number}", session_id=session.stem
+        f"where did the zebrafish go, {prompt_number}?",
+        uuid=f"zebra{prompt_number}",
+        session_id=session.stem,
     )
     with open(session, "ab") as stream:
         stream.write(orjson.dumps(record) + b"\n")

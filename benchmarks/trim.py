@@ -98,7 +98,10 @@ def read_peer_savings(printed: bytes) -> str:
 
 
 def measure_run(
-    bench: Bench, run: CommandRun, clean: Callable[[], None] = lambda: None, rounds: int = ROUNDS
+    bench: Bench,
+    run: CommandRun,
+    after_each_run: Callable[[], None] = lambda: None,
+    rounds: int = ROUNDS,
 ) -> MeasuredRun:
     """Return the medians of ``rounds`` runs, after one run that is not measured."""
     times, memory, printed = [], [], b""
@@ -122,7 +125,7 @@ def measure_run(
             process.returncode = 0
         times.append((time.perf_counter() - begun) * 1000)
         memory.append(usage.ru_maxrss / 1000)
-        clean()
+        after_each_run()
     return MeasuredRun(statistics.median(times[1:]), statistics.median(memory[1:]), printed)
 
 
@@ -158,6 +161,6 @@ def write_long_line_session(path: Path) -> None:
     )
 
 
-def print_row(row_name: str, spent: MeasuredRun, saved: str) -> None:
+def print_row(row_name: str, spent: MeasuredRun, savings: str) -> None:
     """Print one row of the table."""
-    print(f"{row_name:52} {spent.ms:8.0f} {spent.megabytes:8.0f}   {saved}", flush=True)
+    print(f"{row_name:52} {spent.ms:8.0f} {spent.megabytes:8.0f}   {savings}", flush=True)

@@ -63,21 +63,21 @@ def demo_environment(scratch: Path) -> dict[str, str]:
     }
 
 
-def write_sample_session(path: Path, work: Path) -> None:
-    """Write the sample session to ``path``, as if the client had been started in ``work``."""
+def write_sample_session(path: Path, work_folder: Path) -> None:
+    """Write the sample session to ``path``, as if the client had been started in ``work_folder``."""
     sample = (ROOT / "demo" / "sample.jsonl").read_text(encoding="utf-8")
-    path.write_text(sample.replace("/demo/checkout", str(work)), encoding="utf-8")
+    path.write_text(sample.replace("/demo/checkout", str(work_folder)), encoding="utf-8")
     path.chmod(0o600)
 
 
-def send_prompt(text: str, work: Path, environ: dict[str, str]) -> str:
+def send_prompt(text: str, work_folder: Path, environ: dict[str, str]) -> str:
     """Send a prompt to the hook that hooks.json declares, as the client does.
 
     Return the text that the hook shows, or ``""`` if the prompt passes.
     """
     event = {
         "session_id": SESSION_ID,
-        "cwd": str(work),
+        "cwd": str(work_folder),
         "hook_event_name": "UserPromptSubmit",
         "prompt": text,
     }
@@ -87,18 +87,18 @@ def send_prompt(text: str, work: Path, environ: dict[str, str]) -> str:
         ["/bin/sh", "-c", command],
         input=json.dumps(event).encode(),
         capture_output=True,
-        cwd=work,
+        cwd=work_folder,
         env=environ,
         check=True,
     ).stdout
     return str(json.loads(out)["reason"]) if out else ""
 
 
-def run_engine(arguments: list[str], work: Path, environ: dict[str, str]) -> str:
+def run_engine(arguments: list[str], work_folder: Path, environ: dict[str, str]) -> str:
     """Run a verb with ``hooks/engine``, as the skills do, and return its output."""
     command = ["sh", str(ROOT / "hooks" / "engine"), *arguments]
     return subprocess.run(
-        command, capture_output=True, text=True, cwd=work, env=environ, check=True
+        command, capture_output=True, text=True, cwd=work_folder, env=environ, check=True
     ).stdout.rstrip()
 
 
@@ -120,12 +120,12 @@ def read_opening(child: Path) -> str:
     return str(next(record["message"]["content"] for record in records if "message" in record))
 
 
-def project_folder_name(work: Path) -> str:
+def project_folder_name(work_folder: Path) -> str:
     """Return the name of the project folder for a working folder, as the engine computes it."""
     sys.path.insert(0, str(ROOT / "src"))
     from resume_hooks.paths import project_key
 
-    return project_key(str(work))
+    return project_key(str(work_folder))
 
 
 def print_heading(text: str) -> None:

@@ -26,7 +26,7 @@ from tools.recorder.sessions import (
 )
 
 
-def session_with_number(number: int, content: bytes = b"") -> Session:
+def make_numbered_session(number: int, content: bytes = b"") -> Session:
     """Return a session with ``number`` in its name."""
     return Session(CLAUDE, f"repository/{number}", SESSION, f"{number}.jsonl", content, {})
 
@@ -44,7 +44,7 @@ def test_damaged_copies_are_reproducible() -> None:
     Most of the copies differ from their session.
     """
     parents = [
-        session_with_number(number, session_bytes(turns_with_large_files(turn_count=3 + number)))
+        make_numbered_session(number, session_bytes(turns_with_large_files(turn_count=3 + number)))
         for number in range(3)
     ]
     first = make_damaged_copies(parents, 2 * len(DAMAGE_FUNCTIONS))
@@ -58,7 +58,7 @@ def test_damaged_copies_are_reproducible() -> None:
 
 def test_sessions_of_every_size_are_chosen() -> None:
     """A sample of sessions of all sizes contains the smallest and the largest session."""
-    sessions = [session_with_number(number, b"x" * 1_000 * number) for number in range(1, 51)]
+    sessions = [make_numbered_session(number, b"x" * 1_000 * number) for number in range(1, 51)]
     sizes = [len(each.content) for each in choose_sessions_of_all_sizes(sessions, 5)]
     assert (sizes[0], len(sizes), sizes[-1]) == (1_000, 5, 50_000)
 

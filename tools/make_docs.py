@@ -220,7 +220,7 @@ def part_functions() -> str:
     rows = set()
     for name in parts.PART_NAMES:
         part = importlib.import_module(f"{parts.__name__}.{name}").PART
-        for question, function in questions_of_part(part):
+        for question, function in list_part_questions(part):
             module, _, function_name = function.partition(":")
             rows.add((question.name, f"{parts.__name__}.{name}.{module}", function_name))
     for question, function in (
@@ -261,7 +261,7 @@ if TYPE_CHECKING:
     return _format_code(text, ROOT / "tests" / "part_functions.py")
 
 
-def questions_of_part(part: Part) -> Iterator[tuple[Question[Any], str]]:
+def list_part_questions(part: Part) -> Iterator[tuple[Question[Any], str]]:
     """Yield the questions that a part answers, each with its function.
 
     The function has the form ``module:name``, where the module is relative to the part's package.

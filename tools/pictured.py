@@ -89,14 +89,14 @@ def _format_timestamp(moment: datetime) -> str:
 
 
 def _build_conversation(
-    begun: datetime, own: dict[str, Any], turns: tuple[tuple[str, str, int], ...]
+    start_time: datetime, shared_fields: dict[str, Any], turns: tuple[tuple[str, str, int], ...]
 ) -> list[dict[str, Any]]:
     """Return the records of a conversation. Each turn is a prompt, a read, an edit and a command.
 
     ``turns`` contains the turns in the form of ``_TURNS``.
     """
     records: list[dict[str, Any]] = []
-    used, parent, at = 30_000, None, begun
+    used, parent, at = 30_000, None, start_time
 
     def append_record(record: dict[str, Any]) -> None:
         nonlocal parent, at
@@ -104,14 +104,14 @@ def _build_conversation(
         records.append(record)
 
     for turn, (prompt, path, thousands) in enumerate(turns):
-        file = os.path.join(str(own["cwd"]), path)
-        name = f"{str(own['session_id'])[:8]}-{turn}"
+        file = os.path.join(str(shared_fields["cwd"]), path)
+        name = f"{str(shared_fields['session_id'])[:8]}-{turn}"
         append_record(
-            user(prompt, uuid=f"{name}-p", parent=parent, ts=_format_timestamp(at), **own)
+            user(prompt, uuid=f"{name}-p", parent=parent, ts=_format_timestamp(at), **shared_fields)
         )
         for part, (tool, given, size) in enumerate(_list_tool_calls(file, thousands)):
             used += thousands * 250
-            call, more = f"{name}-c{part}", {**own, "ts": _format_timestamp(at)}
+            call, more = f"{name}-c{part}", {**shared_fields, "ts": _format_timestamp(at)}
             append_record(
                 tool_use(
                     call,
@@ -129,7 +129,7 @@ def _build_conversation(
                     _build_tool_output(path, size),
                     uuid=f"{call}-r",
                     parent=parent,
-                    **{**own, "ts": _format_timestamp(at)},
+                    **{**shared_fields, "ts": _format_timestamp(at)},
                 )
             )
         used += thousands * 250
@@ -140,7 +140,7 @@ def _build_conversation(
                 parent=parent,
                 ts=_format_timestamp(at),
                 tokens=used,
-                **own,
+                **shared_fields,
             )
         )
     return records

@@ -125,10 +125,10 @@ def format_row(way_name: str, totals: WayTotals) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def build_readers_row(covered: Sequence[Item]) -> str:
+def build_readers_row(summarized_items: Sequence[Item]) -> str:
     """Return a row with the percentages of items that readers found in the client's summary."""
-    kept = Counter(item.kind for item in covered if item.is_in_summary)
-    whole = Counter(item.kind for item in covered)
+    kept = Counter(item.kind for item in summarized_items if item.is_in_summary)
+    whole = Counter(item.kind for item in summarized_items)
     cells = ["the client's summary, as readers judge it", ""]
     cells += [_format_percent(kept[kind], whole[kind]) for kind in ITEM_KINDS]
     return f"| {' | '.join([*cells, _format_percent(kept.total(), whole.total())])} | |"
@@ -162,11 +162,11 @@ def _sum_ways_at_compaction(sessions: Mapping[Path, Sequence[Item]]) -> dict[str
     return sums
 
 
-def _format_table(sums: Mapping[str, WayTotals]) -> Iterator[str]:
+def _format_table(totals_by_way: Mapping[str, WayTotals]) -> Iterator[str]:
     yield ""
     yield f"| {' | '.join(COLUMN_HEADINGS)} |"
     yield f"|{'---|' * len(COLUMN_HEADINGS)}"
-    yield from (format_row(way, one) for way, one in sums.items())
+    yield from (format_row(way, one) for way, one in totals_by_way.items())
 
 
 def _format_item_counts(labelled_items: Sequence[Item]) -> str:

@@ -86,9 +86,9 @@ class WayResult(NamedTuple):
     remainder: Remainder | None
 
 
-def format_token_count(size: int) -> str:
+def format_token_count(token_count: int) -> str:
     """Return a number of tokens in short form, for example ``12k``."""
-    return str(size) if size % 1_000 else f"{size // 1_000}k"
+    return str(token_count) if token_count % 1_000 else f"{token_count // 1_000}k"
 
 
 def measure_text_result(base_tokens: int, text: str) -> Remainder:

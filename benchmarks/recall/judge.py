@@ -73,28 +73,33 @@ def judge_answer(question: Question, answer: Answer) -> JudgedAnswer:
     )
 
 
-def compute_score(asked: Sequence[JudgedAnswer]) -> Score:
+def compute_score(judged_answers: Sequence[JudgedAnswer]) -> Score:
     """Return the results of a searcher for the given questions, as fractions of these questions."""
-    sessions, turns = [one.session_rank for one in asked], [one.turn_rank for one in asked]
+    sessions, turns = (
+        [one.session_rank for one in judged_answers],
+        [one.turn_rank for one in judged_answers],
+    )
     return Score(
         compute_share(sessions, 1),
         compute_share(sessions, 5),
         mean(1 / place if place else 0.0 for place in sessions),
         compute_share(turns, 1),
         compute_share(turns, 5),
-        mean(not one.answer.hits for one in asked),
-        mean("strong" in one.answer.strengths[:1] for one in asked),
+        mean(not one.answer.hits for one in judged_answers),
+        mean("strong" in one.answer.strengths[:1] for one in judged_answers),
     )
 
 
-def compute_strength_precision(asked: Iterable[JudgedAnswer]) -> dict[str, StrengthPrecision]:
+def compute_strength_precision(
+    judged_answers: Iterable[JudgedAnswer],
+) -> dict[str, StrengthPrecision]:
     """Return, for each strength, how many hits have it, and the fraction of them that is right.
 
     Only the first ``JUDGED_HIT_COUNT`` hits of each answer are counted.
     """
     hits: Counter[str] = Counter()
     right: Counter[str] = Counter()
-    for one in asked:
+    for one in judged_answers:
         for called, is_right in list(zip(one.answer.strengths, one.are_hits_right, strict=True))[
             :JUDGED_HIT_COUNT
         ]:

@@ -45,7 +45,7 @@ NAME_WIDTH = 37  # Number of columns for a searcher's name in the table.
 
 
 def make_searchers(
-    home: CorpusHome, scratch: Path, asked: Sequence[Question]
+    home: CorpusHome, scratch: Path, questions: Sequence[Question]
 ) -> Iterator[Searcher]:
     """Yield our searchers, the naive searcher, and the searchers whose programs are installed."""
     yield OwnSearcher(home)
@@ -58,7 +58,7 @@ def make_searchers(
         print("ripgrep: not measured; install rg")
     if found := peer.find_peer_program():
         ways = [
-            wordings for question in asked for wordings in ((question.text,), question.wordings)
+            wordings for question in questions for wordings in ((question.text,), question.wordings)
         ]
         peer_searcher = peer.PeerSearcher(found, home, scratch / "peer", ways)
         print(peer_searcher.note)
@@ -109,9 +109,9 @@ def _format_cells(
     ]
 
 
-def print_strength_precision(title: str, asked: Sequence[JudgedAnswer]) -> None:
+def print_strength_precision(title: str, judged_answers: Sequence[JudgedAnswer]) -> None:
     """Print how often strong, fair and weak hits are right. Only the first hits of each answer count."""
-    found = compute_strength_precision(asked)
+    found = compute_strength_precision(judged_answers)
     parts = ", ".join(
         f"{name} {found[name].right_fraction:.2f} of {found[name].hit_count}"
         for name in STRENGTH_NAMES
@@ -123,11 +123,12 @@ def print_strength_precision(title: str, asked: Sequence[JudgedAnswer]) -> None:
 
 
 def ask_questions(
-    searcher: Searcher, asked: Sequence[Question], wordings: Callable[[Question], Sequence[str]]
+    searcher: Searcher, questions: Sequence[Question], wordings: Callable[[Question], Sequence[str]]
 ) -> list[JudgedAnswer]:
     """Ask each question in the wordings that ``wordings`` returns, and judge the answers."""
     return [
-        judge_answer(question, searcher.search(wordings(question), MAX_HITS)) for question in asked
+        judge_answer(question, searcher.search(wordings(question), MAX_HITS))
+        for question in questions
     ]
 
 

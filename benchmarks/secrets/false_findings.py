@@ -51,20 +51,20 @@ class Finding(NamedTuple):
     end: int
 
 
-def own_findings(raw: bytes) -> Iterator[Finding]:
+def list_own_findings(raw: bytes) -> Iterator[Finding]:
     """Yield the findings of this project's scanner."""
     for span in spans_in_bytes(raw):
         yield Finding(span.kind, span.start, span.end)
 
 
-def baseline_findings(raw: bytes) -> Iterator[Finding]:
+def list_baseline_findings(raw: bytes) -> Iterator[Finding]:
     """Yield the matches of the ten regular expressions."""
     for kind, expression in BASELINE_PATTERNS.items():
         for match in re.finditer(expression, raw):
             yield Finding(kind, *match.span(match.lastindex or 0))
 
 
-SCANNERS = {"resume-hooks": own_findings, "ten expressions": baseline_findings}
+SCANNERS = {"resume-hooks": list_own_findings, "ten expressions": list_baseline_findings}
 
 
 def read_text_files(folders: list[str]) -> Iterator[tuple[Path, bytes]]:

@@ -65,9 +65,9 @@ def print_differences(before: Path, after: Path) -> int:
     return total
 
 
-def remove_session_name(case: str) -> str:
+def remove_session_name(case_name: str) -> str:
     """Return the name of a case without the name of its session."""
-    return case.partition(" ")[2]
+    return case_name.partition(" ")[2]
 
 
 def find_differences(before: Path, after: Path) -> Iterator[Difference]:

@@ -159,14 +159,14 @@ class Runner:
             raise SystemExit(f"The driver ended with {self._driver.wait()}.")
         return int(answer)
 
-    def _write_row(self, case: str, exit_code: int, changed: list[str]) -> None:
+    def _write_row(self, case: str, exit_code: int, changed_paths: list[str]) -> None:
         row: dict[str, Any] = {"case": case, "exit": exit_code}
         for name in ("stdout", "stderr"):
             path = self._home.streams / name
             content = path.read_bytes() if path.exists() else b""
             path.unlink(missing_ok=True)
             row[name] = self._home.normalize_content(content).decode("utf-8", "backslashreplace")
-        row["files"] = [self._home.describe_file(path) for path in changed]
+        row["files"] = [self._home.describe_file(path) for path in changed_paths]
         self._record.write(json.dumps(row, ensure_ascii=False) + "\n")
         self.count += 1
 
