@@ -141,7 +141,7 @@ class AnswerCounter:
         edits = list(EditFinder(self._index, scope, entered, sources).find_edits(asked))
         counts = self.counts[zlib.crc32(file.first_editing_session.encode()) % 2, kind]
         for place, authors in writers_by_index.items():
-            found = find_edit_that_wrote_line(lines, place + 1, edits).record
+            found = find_edit_that_wrote_line(lines, place + 1, edits).edit_record
             named = (
                 {sources.session_id_of_record(copy) for copy in sources.find_copies(found)}
                 if found

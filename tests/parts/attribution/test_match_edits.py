@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from resume_hooks.parts.attribution.edits import EditHunk, FileChange, read_file_changes_of_call
 from resume_hooks.parts.attribution.match_edits import (
-    LINE_REMOVED_REASON,
-    NO_EDIT_REASON,
-    OTHER_NEIGHBOURS_REASON,
+    DIFFERENT_CONTEXT_REASON,
+    LINE_NO_LONGER_PRESENT_REASON,
+    NO_EDIT_FOUND_REASON,
     FileEdit,
     find_edit_that_wrote_line,
 )
@@ -52,7 +52,7 @@ def writer_of_line(text: str, line: str, *edits: FileEdit[int], nth: int = 0) ->
     """
     lines = text.removesuffix("\n").split("\n")
     places = [number for number, each in enumerate(lines, 1) if each == line]
-    return find_edit_that_wrote_line(lines, places[nth], edits).record
+    return find_edit_that_wrote_line(lines, places[nth], edits).edit_record
 
 
 def test_the_latest_edit_that_wrote_a_line_is_named() -> None:
@@ -103,8 +103,8 @@ def test_common_lines_need_their_neighbors() -> None:
     assert [writer_of_line(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
     assert [writer_of_line(text, "", edits, nth=nth) for nth in (0, 1)] == [1, 1]
     verdict = find_edit_that_wrote_line(text.split("\n"), 6, [edits])
-    assert (verdict.record, verdict.reason) == (None, OTHER_NEIGHBOURS_REASON)
-    assert find_edit_that_wrote_line(text.split("\n"), 5, [edits]) == (None, NO_EDIT_REASON)
+    assert (verdict.edit_record, verdict.reason) == (None, DIFFERENT_CONTEXT_REASON)
+    assert find_edit_that_wrote_line(text.split("\n"), 5, [edits]) == (None, NO_EDIT_FOUND_REASON)
 
 
 def test_neighbors_must_identify_one_line() -> None:
@@ -168,11 +168,14 @@ def test_restoring_a_deleted_line_does_not_count_as_writing_it() -> None:
         file_edit(1, "", CLASS_TEXT),
         file_edit(2, PARSE_FUNCTION_TEXT, PARSE_FUNCTION_TEXT + FORMAT_FUNCTION_TEXT),
     )
-    assert find_edit_that_wrote_line(CLASS_TEXT.split("\n"), 1, gone) == (None, LINE_REMOVED_REASON)
+    assert find_edit_that_wrote_line(CLASS_TEXT.split("\n"), 1, gone) == (
+        None,
+        LINE_NO_LONGER_PRESENT_REASON,
+    )
     removed = file_edit(1, "", CLASS_TEXT), file_edit(2, CLASS_TEXT, "", is_whole_file=False)
     assert find_edit_that_wrote_line(CLASS_TEXT.split("\n"), 1, removed) == (
         None,
-        LINE_REMOVED_REASON,
+        LINE_NO_LONGER_PRESENT_REASON,
     )
 
 
@@ -268,7 +271,7 @@ def test_each_unique_line_belongs_to_its_writer(
         start = rotated_line_count % len(lines)
         lines = [*lines[start:], *lines[:start]]
     assert [
-        find_edit_that_wrote_line(lines, at, edits).record for at in range(1, len(lines) + 1)
+        find_edit_that_wrote_line(lines, at, edits).edit_record for at in range(1, len(lines) + 1)
     ] == [authors[line] for line in lines]
 
 
@@ -290,7 +293,7 @@ def test_the_named_edit_added_the_line(
         file_edit(number, "\n".join(old), "\n".join(new)) for number, (old, new) in enumerate(texts)
     ]
     for at, line in enumerate(lines, 1):
-        named = find_edit_that_wrote_line(lines, at, edits).record
+        named = find_edit_that_wrote_line(lines, at, edits).edit_record
         if named is not None:
             old, new = (
                 side.removesuffix("\n").split("\n") if side else []

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.parts.codex.transcripts.history import Item, ThreadHistory
+from resume_hooks.parts.codex.transcripts.history import HistoryItem, ThreadHistory
 from resume_hooks.parts.codex.transcripts.lines import RolloutLine
 from resume_hooks.parts.codex.transcripts.meta import format_rollout_name, parse_rollout_name
 from tests.needs import corpus_folder
@@ -182,7 +182,7 @@ def write_rollout(
     return path
 
 
-def items_for_model(lines: Iterable[RolloutLine]) -> list[Item]:
+def items_for_model(lines: Iterable[RolloutLine]) -> list[HistoryItem]:
     """Return the items that Codex sends to the model for the lines of a thread."""
     history = ThreadHistory()
     for one in lines:

@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.parts.moved.find_moved_repo import (
     FolderMentions,
     find_candidates_for_moved_folder,
-    list_session_folders,
+    list_folders_of_sessions,
     list_sibling_folders,
     read_folder_mentions,
 )
@@ -187,7 +187,7 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path, git: 
 
 
 def test_existing_session_folders_are_listed_once(config_home: ConfigHome, tmp_path: Path) -> None:
-    """``list_session_folders`` returns each existing folder once, and omits missing and invalid folders."""
+    """``list_folders_of_sessions`` returns each existing folder once, and omits missing and invalid folders."""
     there = tmp_path / "there"
     there.mkdir()
     paths = [
@@ -208,4 +208,4 @@ def test_existing_session_folders_are_listed_once(config_home: ConfigHome, tmp_p
             config_home.project("/nul"), session_id(4), [{**user("x", uuid="u"), "cwd": "/n\0l"}]
         )
     )
-    assert list(list_session_folders([*paths, "/not/there.jsonl"])) == [str(there)]
+    assert list(list_folders_of_sessions([*paths, "/not/there.jsonl"])) == [str(there)]

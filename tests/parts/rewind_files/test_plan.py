@@ -97,7 +97,7 @@ def test_a_file_tracked_later_is_restored_to_its_first_backup(project: Project) 
     )
     (change,) = project.plan_restore(session, "1").changes
     assert change.source is not None
-    assert plan.read_stored_content(change.source)[0] == b"first\n"
+    assert plan.read_content_and_mode(change.source)[0] == b"first\n"
 
 
 def test_a_file_without_a_first_backup_is_reported_as_missing(project: Project) -> None:
@@ -124,7 +124,7 @@ def test_absolute_and_relative_paths_name_the_same_file(project: Project) -> Non
         ]
     )
     (change,) = project.plan_restore(session, "1").changes
-    assert (change.project_path.path, change.action) == ("a", "restore")
+    assert (change.path_in_project.path, change.action) == ("a", "restore")
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_changes_in_a_read_only_folder_are_refused(
         project.write_file(name, f"{name}\n")
     deny_writing(monkeypatch, os.curdir)
     changes = {
-        change.project_path.path: change
+        change.path_in_project.path: change
         for change in project.plan_restore(project.session_with_backups(tracked)).changes
     }
     assert {
@@ -518,14 +518,19 @@ def test_paths_in_the_clients_folder_are_refused(tmp_path: Path, path: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("recorded_folder", "was_behind_link"),
+    ("recorded_folder", "was_reached_through_link"),
     [("", False), ("/p/a/b", False), ("/elsewhere/a/b", False), ("/p/x/b", True), ("/b", True)],
 )
-def test_a_file_behind_a_link_is_recognized(recorded_folder: str, was_behind_link: bool) -> None:
-    """``was_behind_link`` is true if the recorded folder does not end with the file's relative folder.
+def test_a_file_behind_a_link_is_recognized(
+    recorded_folder: str, was_reached_through_link: bool
+) -> None:
+    """``was_reached_through_link`` is true if the recorded folder does not end with the file's relative folder.
 
     If the project moved as a whole, the recorded folder still ends with the relative folder.
     """
     root = ProjectRoot("/p", "/p")
-    assert root.was_behind_link(root.resolve_path("a/b/file"), recorded_folder) is was_behind_link
-    assert not root.was_behind_link(root.resolve_path("file"), recorded_folder)
+    assert (
+        root.was_reached_through_link(root.resolve_path("a/b/file"), recorded_folder)
+        is was_reached_through_link
+    )
+    assert not root.was_reached_through_link(root.resolve_path("file"), recorded_folder)

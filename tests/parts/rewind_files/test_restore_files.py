@@ -127,7 +127,7 @@ def test_an_undo_never_undoes_an_older_run(project: Project) -> None:
     kept = restore_files.write_files(_plan_again(project), project.home.where)
     project.write_file("a", "a day's work\n")
     undo = restore_files.plan_undo(SESSION, project.home.where)
-    assert (undo.changes_to_write, undo.undone_run_time) == ((), read_manifest(kept)["time"])
+    assert (undo.changes_to_write, undo.time_of_undone_run) == ((), read_manifest(kept)["time"])
 
 
 def test_a_run_without_a_manifest_is_ignored(project: Project) -> None:
@@ -146,7 +146,7 @@ def test_an_undo_marks_files_that_were_changed_by_hand(project: Project) -> None
     restore_files.write_files(plan_four_changes(project), project.home.where)
     project.write_file("a", "by hand\n")
     undo = restore_files.plan_undo(SESSION, project.home.where)
-    assert {change.project_path.path: change.differs_from_known_state for change in undo.changes_to_write} == {
+    assert {change.path_in_project.path: change.differs_from_known_state for change in undo.changes_to_write} == {
         "a": True, "b": False, "sub/c": False, "sub/deep/d": False,
     }  # fmt: skip
     kept = restore_files.write_files(undo, project.home.where)
@@ -195,7 +195,7 @@ def test_a_file_that_changed_meanwhile_is_kept(
     with pytest.raises(WriteFailed):
         restore_files.write_files(decided, project.home.where)
     assert project.list_files() == before
-    assert os.listdir(restore_files.get_copies_folder(SESSION, project.home.where)) == []
+    assert os.listdir(restore_files.get_file_copies_folder(SESSION, project.home.where)) == []
     if change_project is replace_folder_by_link:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW_CONTENTS["sub/c"]
 
@@ -224,7 +224,7 @@ def test_an_early_interruption_changes_nothing(
     with pytest.raises(Interrupted, match="0 of 4 files"):
         restore_files.write_files(decided, project.home.where)
     assert project.list_files() == before
-    assert os.listdir(restore_files.get_copies_folder(SESSION, project.home.where)) == []
+    assert os.listdir(restore_files.get_file_copies_folder(SESSION, project.home.where)) == []
 
 
 def test_each_folder_is_cleaned_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim.ask_model import ModelResult, ask_model_about_offer
 from resume_hooks.parts.smart_trim.offered_contents import (
     DEFAULT_RULE_NAMES,
-    Offer,
+    OfferedContents,
     build_offer,
     build_smart_options,
 )
@@ -99,21 +99,28 @@ def offer_of_file(
     *,
     keep_recent: int | None = 0,
     rules: Sequence[str] = DEFAULT_RULE_NAMES,
-) -> Offer:
+) -> OfferedContents:
     """Return the contents of a file that are offered to a model. By default, no content counts as recent."""
     scanned = plan.scan_session(session_file(str(path)))
     return build_offer(scanned, build_smart_options(keep_recent, rules), home.where)
 
 
 def choices_of_model(
-    model: FakeModel | FailingModel, offer: Offer, wishes: str = "", max_seconds: float = 60
+    model: FakeModel | FailingModel,
+    offer: OfferedContents,
+    wishes: str = "",
+    max_seconds: float = 60,
 ) -> ModelResult:
     """Return a model's choices from an offer."""
     return ask_model_about_offer(model, offer, wishes, max_seconds, lambda _number, _count: None)
 
 
 def plan_with_model(
-    offer: Offer, model: FakeModel, home: ConfigHome, wishes: str = "", folder: str | None = None
+    offer: OfferedContents,
+    model: FakeModel,
+    home: ConfigHome,
+    wishes: str = "",
+    folder: str | None = None,
 ) -> SmartPlan:
     """Return the plan that results from the rules and the model's choices."""
     verdicts = [*build_rule_verdicts(offer), *choices_of_model(model, offer, wishes).verdicts]

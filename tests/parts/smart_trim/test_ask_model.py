@@ -15,11 +15,11 @@ from pydantic import ValidationError
 from resume_hooks.derive.model.port import CallCosts
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.ask_model import (
-    HINT_INSTRUCTION,
     MAX_CALL_CHARACTERS,
-    MAX_CONTENTS_PER_CALL,
-    MAX_ENDING_CHARACTERS,
+    MAX_CHARACTERS_OF_LAST_MESSAGE,
     MAX_OUTLINE_CHARACTERS,
+    MAX_PIECES_PER_MODEL_CALL,
+    SUPERSEDED_NOTE_INSTRUCTION,
     TASK_TEXT,
     ModelAnswer,
     ask_model_about_offer,
@@ -72,7 +72,7 @@ def test_numbers_that_were_not_offered_are_dropped(config_home: ConfigHome) -> N
         offer_of_file(session_with_outputs(config_home), config_home),
     )
     assert [one.description for one in asked.verdicts] == ["an old listing"]
-    assert (asked.unknown_number_count, asked.repeated_number_count) == (4, 0)
+    assert (asked.unknown_number_count, asked.duplicate_choice_count) == (4, 0)
 
 
 def test_a_repeated_number_is_counted_once(config_home: ConfigHome) -> None:
@@ -82,7 +82,7 @@ def test_a_repeated_number_is_counted_once(config_home: ConfigHome) -> None:
         model_with_choices(*rows), offer_of_file(session_with_outputs(config_home), config_home)
     )
     assert [one.description for one in asked.verdicts] == ["first"]
-    assert (asked.unknown_number_count, asked.repeated_number_count) == (0, 9)
+    assert (asked.unknown_number_count, asked.duplicate_choice_count) == (0, 9)
 
 
 def test_a_huge_answer_is_reduced(config_home: ConfigHome) -> None:
@@ -95,7 +95,7 @@ def test_a_huge_answer_is_reduced(config_home: ConfigHome) -> None:
     )
     assert len(asked.verdicts) == 3
     assert all(len(one.description) <= 100 and len(one.rationale) <= 200 for one in asked.verdicts)
-    assert asked.unknown_number_count + asked.repeated_number_count + 3 == len(rows)
+    assert asked.unknown_number_count + asked.duplicate_choice_count + 3 == len(rows)
 
 
 def test_numbers_of_another_call_do_not_count(config_home: ConfigHome) -> None:
@@ -183,7 +183,7 @@ def test_wishes_are_in_the_instructions(config_home: ConfigHome) -> None:
     ((instructions, text),) = model.asked
     assert instructions == format_task("keep everything about run 2")
     assert "keep everything about run 2" in instructions
-    assert HINT_INSTRUCTION in instructions
+    assert SUPERSEDED_NOTE_INSTRUCTION in instructions
     assert "keep everything" not in text
     assert format_task("  \n") == TASK_TEXT
 
@@ -283,10 +283,10 @@ def test_many_contents_are_split_into_parts(config_home: ConfigHome) -> None:
     )
     for part in shown:
         assert {int(number) for number in NUMBER_PATTERN.findall(part.text)} == part.content_numbers
-        assert len(part.content_numbers) <= MAX_CONTENTS_PER_CALL
+        assert len(part.content_numbers) <= MAX_PIECES_PER_MODEL_CALL
         assert (
             len(part.text)
-            < MAX_CALL_CHARACTERS + MAX_OUTLINE_CHARACTERS + 3 * MAX_ENDING_CHARACTERS
+            < MAX_CALL_CHARACTERS + MAX_OUTLINE_CHARACTERS + 3 * MAX_CHARACTERS_OF_LAST_MESSAGE
         )
         assert "turns are left out" in part.text
 

@@ -49,7 +49,7 @@ def test_large_contents_are_offered_in_order(config_home: ConfigHome) -> None:
     ]
     assert [one.number for one in found.candidates] == [1, 2, 3, 4, 5, 6]
     assert {one.turn_number for one in found.candidates} == {1}
-    assert found.unshown_count == 0
+    assert found.omitted_content_count == 0
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_only_the_largest_contents_are_offered(config_home: ConfigHome) -> None:
     for number, name in enumerate(blocks):
         chain.result(name, "word " * (MIN_CONTENT_CHARACTERS + number))
     found = offer_of_file(write_project_session(config_home, chain), config_home)
-    assert (len(found.candidates), found.unshown_count) == (MAX_CANDIDATES, 5)
+    assert (len(found.candidates), found.omitted_content_count) == (MAX_CANDIDATES, 5)
     assert found.candidates[0].target == "c5"
     assert [one.number for one in found.candidates] == list(range(1, MAX_CANDIDATES + 1))
 

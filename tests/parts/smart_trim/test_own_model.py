@@ -314,6 +314,6 @@ def test_the_model_sees_only_the_largest_contents(config_home: ConfigHome) -> No
     write_project_session(config_home, chain)
     assert len(NUMBER_PATTERN.findall(reply_in_warm_client()["fork"])) == 60
     assert (
-        "30 smaller contents were not shown to the model, and stay."
+        "30 smaller pieces of content were not shown to the model and are kept."
         in reply_after_choices(*map(choice_row, range(1, 61)))["ask"]
     )

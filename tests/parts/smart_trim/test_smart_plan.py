@@ -212,7 +212,7 @@ def test_a_plan_still_applies_after_new_messages(config_home: ConfigHome) -> Non
     assert receipt.warnings == (NEW_TURNS_WARNING,)
     assert "late" in read_records_by_uuid(Path(receipt.file))
     assert Path(receipt.file).read_text(encoding="utf-8").count("suppressed - original") == len(
-        planned.rows
+        planned.verdicts_with_choices
     )
 
 
@@ -252,9 +252,11 @@ def test_a_stored_plan_gives_the_same_child(config_home: ConfigHome) -> None:
     planned = plan_with_model(
         offer_of_file(path, config_home), model_that_drops_everything(), config_home
     )
-    verdicts = [one for one, _ in planned.rows]
-    again = replan_smart_trim(scan_file(path), planned.offer.options, verdicts, config_home.where)
-    assert again.rows == planned.rows
+    verdicts = [one for one, _ in planned.verdicts_with_choices]
+    again = replan_smart_trim(
+        scan_file(path), planned.offered_contents.options, verdicts, config_home.where
+    )
+    assert again.verdicts_with_choices == planned.verdicts_with_choices
 
 
 def test_a_sub_agent_cannot_be_trimmed_smartly(config_home: ConfigHome) -> None:
@@ -314,7 +316,7 @@ def check_smart_trim(
     )
     assert count_sent_calls(child) == count_sent_calls(parent) + stubs
     assert count_thinking_blocks(child) <= count_thinking_blocks(parent)
-    if planned.rows and is_session_id(path.stem):
+    if planned.verdicts_with_choices and is_session_id(path.stem):
         back = write_child(
             untrim.plan_untrim(scan_trimmed_session(session_file(receipt.file)), home.where),
             home.where,
@@ -332,7 +334,7 @@ def check_smart_trim(
     )
     before = Counter(one.content_hash for one in what.candidates)
     assert left <= before - Counter(
-        one.digest for one, _ in planned.rows if one.chosen_by == "smart"
+        one.digest for one, _ in planned.verdicts_with_choices if one.chosen_by == "smart"
     )
 
 
@@ -379,7 +381,7 @@ def test_smart_trims_of_generated_sessions_are_complete(session_bytes: bytes, se
             return  # The conversation consists of an empty prompt only.
         before = Counter(one.content_hash for one in what.candidates)
         assert left <= before - Counter(
-            one.digest for one, _ in planned.rows if one.chosen_by == "smart"
+            one.digest for one, _ in planned.verdicts_with_choices if one.chosen_by == "smart"
         )
 
 

@@ -21,7 +21,7 @@ from resume_hooks.parts.stats.totals import (
     Statistics,
     compute_percentile,
     make_statistics,
-    measure_state_folder,
+    measure_state_folder_entries,
 )
 from resume_hooks.sessions.link_log import Link, record_link, record_successor
 from resume_hooks.sessions.session_files import session_file
@@ -252,7 +252,7 @@ def test_the_number_of_counted_deleted_transcripts_is_limited(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the counts of the newest deleted transcripts are kept."""
-    monkeypatch.setattr(cache, "MAX_DELETED_TRANSCRIPTS", 2)
+    monkeypatch.setattr(cache, "MAX_DELETED_TRANSCRIPTS_IN_CACHE", 2)
     for number in range(1, 5):
         write_session(
             config_home.project(), session_id(number), conversation(1), mtime=1_000_000_000 + number
@@ -318,7 +318,7 @@ def test_the_option_since_limits_the_counted_hooks_and_children() -> None:
 def test_the_entries_of_the_state_folder_are_measured(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """``measure_state_folder`` lists the largest entry first, and does not follow links."""
+    """``measure_state_folder_entries`` lists the largest entry first, and does not follow links."""
     state = config_home.config / "resume-hooks"
     (state / "vault" / "x").mkdir(parents=True)
     (state / "vault" / "x" / "a").write_bytes(b"x" * 500)
@@ -326,7 +326,7 @@ def test_the_entries_of_the_state_folder_are_measured(
     (state / "links.jsonl").write_bytes(b"x" * 100)
     (tmp_path / "big").write_bytes(b"x" * 10_000)
     (state / "link").symlink_to(tmp_path / "big")
-    assert measure_state_folder(config_home.where) == [
+    assert measure_state_folder_entries(config_home.where) == [
         ("vault", 2, 510),
         ("links.jsonl", 1, 100),
         ("link", 0, 0),

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, example, settings
 
 from resume_hooks.parts.stats.count import (
-    NO_EDIT_CALLS,
+    CALL_COUNT_WITHOUT_EDIT,
     DayCounts,
     TranscriptTotals,
     count_transcript,
     parse_totals,
     round_duration,
-    serialise_counts,
+    serialise_totals,
 )
 from tests.builders import (
     SESSION,
@@ -127,7 +127,7 @@ def test_a_subagent_has_no_turns(tmp_path: Path) -> None:
 def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
     """The calls between a start or a compaction and the first edit after it are counted.
 
-    If no edit follows, ``NO_EDIT_CALLS`` is counted instead. For a sub-agent, these calls are not
+    If no edit follows, ``CALL_COUNT_WITHOUT_EDIT`` is counted instead. For a sub-agent, these calls are not
     counted.
     """
 
@@ -156,7 +156,7 @@ def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
     ]
     assert count_records(tmp_path, *rows).stretches == {
         "start": {TESTED_DATE: {2: 1}},
-        "compaction": {TESTED_DATE: {NO_EDIT_CALLS: 1, 0: 1}},
+        "compaction": {TESTED_DATE: {CALL_COUNT_WITHOUT_EDIT: 1, 0: 1}},
     }
     path = write_session(tmp_path, SESSION, rows)
     assert count_transcript(path, is_subagent=True).stretches == {}
@@ -226,7 +226,7 @@ def test_counts_survive_serialization(tmp_path: Path) -> None:
     found = count_records(
         tmp_path, *conversation(1), stop_hooks_record({"command": NOTICE_COMMAND, "durationMs": 12})
     )
-    assert parse_totals(serialise_counts(found)) == found
+    assert parse_totals(serialise_totals(found)) == found
 
 
 @pytest.mark.parametrize(

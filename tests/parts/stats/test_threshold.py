@@ -6,7 +6,11 @@ import pytest
 
 from resume_hooks.derive.trim.options import DEFAULT_KEPT_TURN_COUNT
 from resume_hooks.parts.stats.count import ApiRequest, read_requests
-from resume_hooks.parts.stats.threshold import TOKEN_THRESHOLDS, Price, compute_threshold_costs
+from resume_hooks.parts.stats.threshold import (
+    CONTEXT_SIZE_THRESHOLDS,
+    ThresholdCost,
+    compute_threshold_costs,
+)
 from resume_hooks.transcripts.api_usage import DEFAULT_CACHE_SECONDS, LONG_CACHE_SECONDS
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 from tests.cli.conftest import Cli, Document
@@ -39,7 +43,7 @@ def requests_of_turns(
     ]
 
 
-def prices_by_setting(prices: list[Price]) -> dict[tuple[str, int], Price]:
+def prices_by_setting(prices: list[ThresholdCost]) -> dict[tuple[str, int], ThresholdCost]:
     """Return the prices by strategy and threshold."""
     return {(row.strategy, row.threshold_tokens): row for row in prices}
 
@@ -54,10 +58,12 @@ def test_without_a_threshold_the_price_is_the_actual_one() -> None:
         (paid, *rest) = compute_threshold_costs(
             [requests_of_turns(3, cache_seconds=lifetime), []], ""
         )
-        assert paid == Price(0, "", 0, 0, 90_000, 30_000, round(9_000 + 30_000 * rate + 1_500))
+        assert paid == ThresholdCost(
+            0, "", 0, 0, 90_000, 30_000, round(9_000 + 30_000 * rate + 1_500)
+        )
         assert {row.cost for row in rest} == {paid.cost}
     assert [row.cost for row in compute_threshold_costs([], "")] == [0] * (
-        1 + 2 * len(TOKEN_THRESHOLDS)
+        1 + 2 * len(CONTEXT_SIZE_THRESHOLDS)
     )
 
 
@@ -73,7 +79,7 @@ def test_a_simulated_trim_halves_the_growth_of_the_context() -> None:
     row = found["trim", 100_000]
     size = 100_000 + 100
     left = size - (size - 30_000) // 2
-    assert (row.reduction_count, row.remaining_tokens) == (1, left)
+    assert (row.context_reduction_count, row.remaining_tokens) == (1, left)
     freed = size - left
     assert row.cache_write_tokens - paid.cache_write_tokens == 100_000 - freed - 20_000
     assert paid.cache_read_tokens - row.cache_read_tokens == (100_000 - 20_000)
@@ -102,7 +108,7 @@ def test_simulated_compactions_are_at_least_five_turns_apart(
             [requests_of_turns(60, first_request_tokens=first_request_tokens)], ""
         )
     )["trim", 100_000]
-    assert row.reduction_count <= max_compaction_count
+    assert row.context_reduction_count <= max_compaction_count
 
 
 def test_savings_start_again_after_a_compaction() -> None:

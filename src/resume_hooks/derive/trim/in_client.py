@@ -217,7 +217,10 @@ def _make_decision(
     Besides the pieces that the rules choose, all thinking and media are removed, because rebuilt
     messages cannot contain them.
     """
-    origins, trimmable = session_scan.find_origins(where), session_scan.collect_material(options)
+    origins, trimmable = (
+        session_scan.find_origins(where),
+        session_scan.collect_trim_material(options),
+    )
     chosen = choose_pieces(
         trimmable, options, origins, session_scan.scale, session_scan.context.tokens
     )

@@ -16,7 +16,7 @@ from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rew
 from resume_hooks.derive.child.write_child import ChildBody, ChildPlan, Sizes
 from resume_hooks.derive.originals import OriginalFinder
 from resume_hooks.derive.trim.options import DEFAULT_KEPT_TURN_COUNT, RULE_DESCRIPTIONS, Options
-from resume_hooks.derive.trim.rules import TrimMaterial, collect_material
+from resume_hooks.derive.trim.rules import TrimMaterial, collect_trim_material
 from resume_hooks.derive.trim.selection import (
     Choice,
     RecordOrigins,
@@ -87,7 +87,7 @@ class TrimmableSession(Protocol):
     def scale(self) -> TokenScale:
         """The scale that converts the size of pieces to tokens."""
 
-    def collect_material(self, options: Options) -> TrimMaterial:
+    def collect_trim_material(self, options: Options) -> TrimMaterial:
         """Return the pieces that can be trimmed."""
 
     def find_origins(self, where: Where) -> RecordOrigins:
@@ -176,7 +176,10 @@ def decide_trim(session_scan: TrimmableSession, options: Options, where: Where) 
 
     Raises UsageError if the options name an unknown rule.
     """
-    origins, trimmable = session_scan.find_origins(where), session_scan.collect_material(options)
+    origins, trimmable = (
+        session_scan.find_origins(where),
+        session_scan.collect_trim_material(options),
+    )
     choices = choose_pieces(
         trimmable, options, origins, session_scan.scale, session_scan.context.tokens
     )
@@ -297,9 +300,9 @@ class SessionScan:
     context: ContextSize
     scale: TokenScale
 
-    def collect_material(self, options: Options) -> TrimMaterial:
+    def collect_trim_material(self, options: Options) -> TrimMaterial:
         """Return the pieces of the live chain that can be trimmed."""
-        return collect_material(self.transcript, self.pieces, options, self.ends.folders)
+        return collect_trim_material(self.transcript, self.pieces, options, self.ends.folders)
 
     def find_origins(self, where: Where) -> RecordOrigins:
         """Return the originals of the session's records.

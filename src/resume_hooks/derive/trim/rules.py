@@ -95,7 +95,7 @@ class TrimMaterial:
         return pieces_by_call
 
 
-def collect_material(
+def collect_trim_material(
     transcript: Transcript, pieces: PieceCollector, options: Options, folders: Sequence[str] = ()
 ) -> TrimMaterial:
     """Return the pieces of the live chain that can be trimmed.

@@ -34,7 +34,7 @@ Other commands are ignored, because the text that they write is uncertain.
 
 _SHELL_EXPANSION_PATTERN = re.compile(r"[$`\\]")
 # The client's result of a Write contains this text if the Write replaced an existing file.
-_UPDATED_FILE_PHRASE = "has been updated"
+_UPDATED_FILE_RESULT_PHRASE = "has been updated"
 
 
 class EditHunk(NamedTuple):
@@ -80,8 +80,10 @@ def read_file_changes_of_call(
     if name == "Bash":
         yield from _read_heredoc_changes(get_string(inputs, "command"))
     elif name == "Write":
-        yield _read_write_change(
-            inputs, details, was_update=_UPDATED_FILE_PHRASE in records.result_text(result)
+        yield _parse_write_call(
+            inputs,
+            details,
+            replaces_existing_file=_UPDATED_FILE_RESULT_PHRASE in records.result_text(result),
         )
     elif name in {"Edit", "MultiEdit"}:
         yield FileChange(
@@ -91,12 +93,14 @@ def read_file_changes_of_call(
         yield FileChange(records.file_path_from_input(inputs), ())
 
 
-def _read_write_change(inputs: Record, details: Record, *, was_update: bool) -> FileChange:
+def _parse_write_call(
+    inputs: Record, details: Record, *, replaces_existing_file: bool
+) -> FileChange:
     content, original = get_string(inputs, "content"), details.get("originalFile")
     path = records.file_path_from_input(inputs)
     if isinstance(original, str):
         return FileChange(path, (EditHunk(original, content, is_whole_file=True),))
-    if was_update or details.get("type") == "update":
+    if replaces_existing_file or details.get("type") == "update":
         # The text before the change is unknown.
         return FileChange(path, (EditHunk(content, content, is_whole_file=True),))
     return FileChange(path, (EditHunk("", content, is_whole_file=True),))
@@ -111,8 +115,8 @@ def _read_edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
         source = details
     else:
         source = inputs
-    steps = [_parse_replacement(step) for step in list_objects(inputs.get("edits"))] or [
-        _parse_replacement(source)
+    steps = [_parse_edit_step(step) for step in list_objects(inputs.get("edits"))] or [
+        _parse_edit_step(source)
     ]
     original = details.get("originalFile", details.get("originalFileContents"))
     if isinstance(original, str):
@@ -128,14 +132,24 @@ def _read_edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
         yield EditHunk(old, new)
 
 
-def _parse_replacement(step: Record) -> tuple[str, str, int]:
+class _EditStep(NamedTuple):
+    """A replacement in an edit. ``max_replacements`` is -1 if the step replaces every occurrence."""
+
+    old_text: str
+    new_text: str
+    max_replacements: int
+
+
+def _parse_edit_step(step: Record) -> _EditStep:
     old, new = (
-        get_string(step, snake) or get_string(step, camel) for snake, camel in _TEXT_KEY_PAIRS
+        get_string(step, snake) or get_string(step, camel)
+        for snake, camel in _OLD_AND_NEW_TEXT_KEYS
     )
-    return old, new, -1 if step.get("replace_all") is True or step.get("replaceAll") is True else 1
+    replaces_all = step.get("replace_all") is True or step.get("replaceAll") is True
+    return _EditStep(old, new, -1 if replaces_all else 1)
 
 
-_TEXT_KEY_PAIRS = (("old_string", "oldString"), ("new_string", "newString"))
+_OLD_AND_NEW_TEXT_KEYS = (("old_string", "oldString"), ("new_string", "newString"))
 
 
 def _read_heredoc_changes(command: str) -> Iterator[FileChange]:

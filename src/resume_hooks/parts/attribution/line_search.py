@@ -69,7 +69,7 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 """Maximum number of bytes in the file. Nobody edits a larger file by hand."""
 
 _PATH_AND_LINE_PATTERN = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
-_LINE_REMEDY = "To see who read or wrote the file, omit the line."
+_OMIT_LINE_NUMBER_REMEDY = "To see who read or wrote the file, omit the line."
 
 
 class RequestedLine(NamedTuple):
@@ -114,10 +114,10 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
     shown_path = plain_line(path)
     # A model may search without asking the user. It must not use a search to read the lines of
     # arbitrary files.
-    if is_in_model_shell() and not _has_session_in_checkouts(path, where):
+    if is_in_model_shell() and not _has_sessions_in_project_of_file(path, where):
         raise UsageError(
             f"No session worked in a folder that contains {shown_path}",
-            f"Give the path of a file in a project. {_LINE_REMEDY}",
+            f"Give the path of a file in a project. {_OMIT_LINE_NUMBER_REMEDY}",
         )
     lines, line_number = _read_file_lines(path), int(match[2])
     if not 0 < line_number <= len(lines):
@@ -128,7 +128,7 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
     if "\ufffd" in lines[line_number - 1]:
         raise UsageError(
             f"Line {line_number} of {shown_path} is not UTF-8",
-            f"Sessions contain no such text. {_LINE_REMEDY}",
+            f"Sessions contain no such text. {_OMIT_LINE_NUMBER_REMEDY}",
         )
     path = canonical_path(path)
     repository = repository_root(os.path.dirname(path)) or os.path.dirname(path)
@@ -141,14 +141,14 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
     )
 
 
-def _has_session_in_checkouts(path: str, where: Where) -> bool:
+def _has_sessions_in_project_of_file(file_path: str, where: Where) -> bool:
     """Check whether a session ran in a folder above the file, or in another checkout of its repository."""
-    folder = os.path.dirname(canonical_path(path))
+    folder = os.path.dirname(canonical_path(file_path))
     folders = {folder}
     while (parent := os.path.dirname(folder)) != folder:
         folder = parent
         folders.add(folder)
-    if repository := repository_root(os.path.dirname(canonical_path(path))):
+    if repository := repository_root(os.path.dirname(canonical_path(file_path))):
         folders |= set(project_of_folder(repository, where).folders)
     project_paths = chain.from_iterable(project_folders(checkout, where) for checkout in folders)
     return any(map(os.path.isdir, project_paths))
@@ -166,10 +166,12 @@ def _read_file_lines(path: str) -> list[str]:
     except OSError as error:
         raise UsageError(
             f"{shown_path} can't be read: {error.strerror}",
-            f"Give the path of an existing file. {_LINE_REMEDY}",
+            f"Give the path of an existing file. {_OMIT_LINE_NUMBER_REMEDY}",
         ) from error
     if b"\0" in raw:
-        raise UsageError(f"{shown_path} is a binary file, which has no lines", _LINE_REMEDY)
+        raise UsageError(
+            f"{shown_path} is a binary file, which has no lines", _OMIT_LINE_NUMBER_REMEDY
+        )
     return split_lines(raw.decode("utf-8-sig", "replace"))
 
 
@@ -195,16 +197,16 @@ def answer_line_search(
         file=requested_line.relative_path, include_helpers=True, asking_session_id=""
     )
     sought = FileSearch(
-        (build_file_name_term(requested_line).forms,), make_file_filter(scope, where)
+        (build_file_name_search_term(requested_line).forms,), make_file_filter(scope, where)
     )
 
-    def search_line(index: OpenIndex) -> SearchResult:
+    def search_index_for_line(index: OpenIndex) -> SearchResult:
         return _search_edits_of_line(
             index, requested_line, scope, Query(options.file, (), ()), where
         )
 
     return search_updated_index(
-        search_line, scope, where, sought, max_seconds=max_seconds, progress=progress
+        search_index_for_line, scope, where, sought, max_seconds=max_seconds, progress=progress
     )
 
 
@@ -217,8 +219,8 @@ def _search_edits_of_line(
     verdict = find_edit_that_wrote_line(
         requested_line.file_lines, requested_line.line_number, candidates.find_edits(requested_line)
     )
-    if verdict.record:
-        hits = _make_hits(verdict.record, requested_line, query, sources)
+    if verdict.edit_record:
+        hits = _make_hits(verdict.edit_record, requested_line, query, sources)
     else:
         hits = []
     unread_files = []
@@ -244,13 +246,15 @@ def _search_edits_of_line(
 
 
 def _make_hits(
-    record: Posting, requested_line: RequestedLine, query: Query, sources: Sources
+    posting: Posting, requested_line: RequestedLine, query: Query, sources: Sources
 ) -> list[Hit]:
     """Return a list with one hit: the record of the edit, with the requested line as its snippet.
 
     Return [] if the record no longer exists.
     """
-    turn = TurnHit(make_key_from_file_and_number(record.file_id, record.turn_number), [record], 0.0)
+    turn = TurnHit(
+        make_key_from_file_and_number(posting.file_id, posting.turn_number), [posting], 0.0
+    )
     hits = HitMaker(sources, [Wording(query, [])]).best_hits([[WordingTurn(0, turn)]], 1).hits
     text = collapse_line(
         plain_line(requested_line.file_lines[requested_line.line_number - 1]),
@@ -268,7 +272,7 @@ def _make_hits(
     ]
 
 
-def build_file_name_term(requested_line: RequestedLine) -> Term:
+def build_file_name_search_term(requested_line: RequestedLine) -> Term:
     """Return the name of the file as a search term, so that commands that write the file are found."""
     name = os.path.basename(requested_line.path)
     return Term(name, tuple(map(tuple, forms_of_word(name))), is_phrase=True)
@@ -293,7 +297,7 @@ class EditFinder:
     def find_edits(self, requested_line: RequestedLine) -> Iterator[FileEdit[Posting]]:
         """Yield every edit of the file. Each read of the file is also yielded, as an edit without changes."""
         calls = self._find_calls(self._scope)
-        if (name_term := build_file_name_term(requested_line)).forms:
+        if (name_term := build_file_name_search_term(requested_line)).forms:
             name = TermLookups(self._index.postings).look_up_strictly(name_term)
         else:
             name = None
@@ -308,7 +312,7 @@ class EditFinder:
             file = self._sources.indexed_file(next(iter(postings.values())))
             if file is None:
                 continue
-            for posting, record, change in _read_changes(
+            for posting, record, change in _read_changes_with_calls(
                 self._sources.readable_path(file), postings
             ):
                 folder = get_string(record, "cwd")
@@ -342,7 +346,7 @@ class EditFinder:
         return postings
 
 
-def _read_changes(
+def _read_changes_with_calls(
     path: str, postings: Mapping[int, Posting]
 ) -> Iterator[tuple[Posting, Record, FileChange]]:
     """Yield the changes that the calls in a transcript made.

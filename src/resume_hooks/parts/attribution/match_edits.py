@@ -16,7 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from resume_hooks.parts.attribution.edits import EditHunk, split_lines
 
-MAX_NEIGHBOUR_LINES = 4
+MAX_CONTEXT_LINES = 4
 """Maximum number of lines to compare on each side of the line.
 
 If these lines do not show which edit wrote the line, the text is probably repeated or generated.
@@ -28,18 +28,18 @@ MAX_COMPARED_LINES = 2_000
 """If a change has more lines, the lines around the written line are not compared, and do not count
 as evidence."""
 
-NO_EDIT_REASON = "no edit in any session wrote a line with this text"
-OTHER_NEIGHBOURS_REASON = (
+NO_EDIT_FOUND_REASON = "no edit in any session wrote a line with this text"
+DIFFERENT_CONTEXT_REASON = (
     "sessions wrote lines with this text, but not between the lines that are around it now"
 )
-LINE_REMOVED_REASON = (
+LINE_NO_LONGER_PRESENT_REASON = (
     "a session wrote a line with this text, but the file was later seen without it"
 )
 
-EditRecord = TypeVar("EditRecord")
+EditRecordT = TypeVar("EditRecordT")
 
 
-class FileEdit(NamedTuple, Generic[EditRecord]):
+class FileEdit(NamedTuple, Generic[EditRecordT]):
     """An edit of a file in a session.
 
     ``path`` is the file's path in the session's checkout, and ``branch`` is the checkout's branch.
@@ -47,7 +47,7 @@ class FileEdit(NamedTuple, Generic[EditRecord]):
     ``is_content_unknown`` is true if the text before the edit is unknown.
     """
 
-    record: EditRecord
+    record: EditRecordT
     session_id: str
     path: str
     branch: str
@@ -56,74 +56,77 @@ class FileEdit(NamedTuple, Generic[EditRecord]):
     is_content_unknown: bool = False
 
 
-class Verdict(NamedTuple, Generic[EditRecord]):
+class Verdict(NamedTuple, Generic[EditRecordT]):
     """The result of the search for the edit that wrote a line.
 
     ``record`` identifies the edit, and is None if nothing proves which edit wrote the line.
     ``reason`` is an explanation for the user.
     """
 
-    record: EditRecord | None
+    edit_record: EditRecordT | None
     reason: str
 
 
-class _EditEffect(NamedTuple, Generic[EditRecord]):
+class _EditEffect(NamedTuple, Generic[EditRecordT]):
     """The effect of an edit on the lines with a given text.
 
     ``added_line_count`` is the number of these lines after the edit minus their number before it.
     ``removes_text`` is true if the file certainly contained no line with this text before the edit,
-    or contains none after it. ``has_other_lines`` is true if the file contained a line with this
-    text before the edit. ``fits_neighbours`` is true if the edit wrote a line with this text
+    or contains none after it. ``had_line_before_edit`` is true if the file contained a line with this
+    text before the edit. ``matches_surrounding_lines`` is true if the edit wrote a line with this text
     between the same lines as in the current file.
     """
 
-    edit: FileEdit[EditRecord]
+    edit: FileEdit[EditRecordT]
     added_line_count: int
     removes_text: bool
-    has_other_lines: bool
-    fits_neighbours: bool
+    had_line_before_edit: bool
+    matches_surrounding_lines: bool
 
 
 class _LineInContext(NamedTuple):
     """A line of the current file, and the lines around it.
 
-    ``unique_block`` is a block of lines that occurs only once in the file. It is empty if there is
+    ``surrounding_block`` is a block of lines that occurs only once in the file. It is empty if there is
     no such block. None in the block stands for the start or the end of the file. ``line_index`` is
     the index of the line in the block.
     """
 
     text: str
     is_unique: bool
-    unique_block: Sequence[str | None]
+    surrounding_block: Sequence[str | None]
     line_index: int
 
 
 def find_edit_that_wrote_line(
-    lines: Sequence[str], line_number: int, edits: Iterable[FileEdit[EditRecord]]
-) -> Verdict[EditRecord]:
+    lines: Sequence[str], line_number: int, edits: Iterable[FileEdit[EditRecordT]]
+) -> Verdict[EditRecordT]:
     """Find the edit that wrote a line of the current file. ``line_number`` counts from 1.
 
     ``edits`` may be in any order.
     """
     line = _build_line_context(lines, line_number - 1)
     effects = sorted(
-        (_measure_effect(edit, line) for edit in edits), key=lambda effect: effect.edit.time
+        (_find_edit_effect_on_line(edit, line) for edit in edits),
+        key=lambda effect: effect.edit.time,
     )
     writing_indexes = [index for index, effect in enumerate(effects) if effect.added_line_count > 0]
-    reason = OTHER_NEIGHBOURS_REASON if writing_indexes else NO_EDIT_REASON
+    reason = DIFFERENT_CONTEXT_REASON if writing_indexes else NO_EDIT_FOUND_REASON
     for index in reversed(writing_indexes):
         effect = effects[index]
-        is_unique = line.is_unique and not effect.has_other_lines
-        if _may_predate_edit(effect, effects[:index]) or not (is_unique or effect.fits_neighbours):
+        is_unique = line.is_unique and not effect.had_line_before_edit
+        if _may_predate_edit(effect, effects[:index]) or not (
+            is_unique or effect.matches_surrounding_lines
+        ):
             continue
         lost_branches = set()
         for later_effect in effects[index + 1 :]:
             if later_effect.removes_text and later_effect.edit.path == effect.edit.path:
                 lost_branches.add(later_effect.edit.branch)
         if effect.edit.branch in lost_branches:
-            reason = LINE_REMOVED_REASON
+            reason = LINE_NO_LONGER_PRESENT_REASON
         elif (
-            effect.fits_neighbours or not lost_branches
+            effect.matches_surrounding_lines or not lost_branches
             # The neighbouring lines are weaker evidence, because a merge may copy them from another
             # branch.
         ):
@@ -137,7 +140,7 @@ def _build_line_context(lines: Sequence[str], index: int) -> _LineInContext:
     text, framed_lines = lines[index], [None, *lines, None]
     # A line that also occurs with a different indentation is not distinctive.
     is_unique = _is_distinctive(text) and sum(line.strip() == text.strip() for line in lines) == 1
-    for reach in range(1, MAX_NEIGHBOUR_LINES + 1):
+    for reach in range(1, MAX_CONTEXT_LINES + 1):
         start = max(0, index + 1 - reach)
         block = framed_lines[start : index + 2 + reach]
         if (
@@ -163,7 +166,9 @@ def _find_block_positions(
                 yield index
 
 
-def _measure_effect(edit: FileEdit[EditRecord], line: _LineInContext) -> _EditEffect[EditRecord]:
+def _find_edit_effect_on_line(
+    edit: FileEdit[EditRecordT], line: _LineInContext
+) -> _EditEffect[EditRecordT]:
     hunks = []
     for hunk in edit.hunks:
         hunks.append((split_lines(hunk.old_text), split_lines(hunk.new_text), hunk.is_whole_file))
@@ -175,18 +180,18 @@ def _measure_effect(edit: FileEdit[EditRecord], line: _LineInContext) -> _EditEf
     else:
         is_gone = count_after < count_before
     fits = count_after > count_before and any(
-        _is_between_neighbours(*texts, line) for texts in hunks
+        _writes_line_in_same_context(*texts, line) for texts in hunks
     )
     return _EditEffect(edit, count_after - count_before, is_gone, count_before > 0, fits)
 
 
-def _is_between_neighbours(
+def _writes_line_in_same_context(
     old_lines: list[str], new_lines: list[str], is_whole_file: bool, line: _LineInContext
 ) -> bool:
     framed_lines = [None, *new_lines, None] if is_whole_file else new_lines
-    if line.unique_block:
+    if line.surrounding_block:
         indexes = []
-        for index in _find_block_positions(line.unique_block, framed_lines):
+        for index in _find_block_positions(line.surrounding_block, framed_lines):
             indexes.append(index + line.line_index - is_whole_file)
     else:
         indexes = []
@@ -225,7 +230,7 @@ def _count_equal_lines(first_lines: list[str], second_lines: list[str]) -> int:
 
 
 def _may_predate_edit(
-    effect: _EditEffect[EditRecord], earlier_effects: Sequence[_EditEffect[EditRecord]]
+    effect: _EditEffect[EditRecordT], earlier_effects: Sequence[_EditEffect[EditRecordT]]
 ) -> bool:
     """Check whether the text of the line may be older than the edit.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.history import Item, ThreadHistory
+from resume_hooks.parts.codex.transcripts.history import HistoryItem, ThreadHistory
 from resume_hooks.parts.codex.transcripts.lines import (
     MAX_LINE_BYTES,
     META_LINE,
@@ -18,7 +18,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
     read_raw_lines,
 )
 from resume_hooks.parts.codex.transcripts.meta import (
-    REQUIRED_FIELD_NAMES,
+    REQUIRED_FIRST_LINE_FIELD_NAMES,
     parse_rollout_name,
     read_meta,
 )
@@ -29,7 +29,7 @@ from resume_hooks.parts.codex.transcripts.segments import (
 )
 from resume_hooks.transcripts.records import get_string, parse_record
 
-FOREIGN_FIRST_LINE_DEFECT = DefectKind(
+INVALID_FIRST_LINE_DEFECT = DefectKind(
     "first-line-foreign",
     "error",
     "Codex from 0.150 on refuses the session, because its first line is not Codex's own.",
@@ -37,7 +37,7 @@ FOREIGN_FIRST_LINE_DEFECT = DefectKind(
 MISSING_FIELDS_DEFECT = DefectKind(
     "first-line-short", "error", "Every version of Codex refuses the session."
 )
-MISSING_BASE_DEFECT = DefectKind(
+MISSING_HISTORY_BASE_DEFECT = DefectKind(
     "base-gone",
     "error",
     "Codex refuses the session, which contains only the newer part of the conversation.",
@@ -52,7 +52,7 @@ INVALID_UTF8_DEFECT = DefectKind(
 LONG_LINE_DEFECT = DefectKind(
     "line-long", "note", "Codex reads the line; resume-hooks does not.", is_repairable=False
 )
-FOREIGN_LINE_DEFECT = DefectKind(
+LINE_WITHOUT_REQUIRED_FIELDS_DEFECT = DefectKind(
     "line-foreign", "note", "Codex skips the line: it has no type, time or payload."
 )
 ORPHAN_OUTPUT_DEFECT = DefectKind(
@@ -63,7 +63,7 @@ ORPHAN_OUTPUT_DEFECT = DefectKind(
 UNANSWERED_CALL_DEFECT = DefectKind(
     "tool-call-unanswered", "note", "Codex answers the call with 'aborted'."
 )
-FOREIGN_ID_DEFECT = DefectKind(
+SESSION_ID_MISMATCH_DEFECT = DefectKind(
     "session-id-foreign", "note", "Codex uses the id in the file's name."
 )
 ENCRYPTED_SUMMARY_DEFECT = DefectKind(
@@ -74,7 +74,12 @@ ENCRYPTED_SUMMARY_DEFECT = DefectKind(
 )
 
 _CONTENT_LOSS_DEFECTS = frozenset(
-    {MISSING_BASE_DEFECT, UNREADABLE_LINE_DEFECT, PARTLY_WRITTEN_LINE_DEFECT, LONG_LINE_DEFECT}
+    {
+        MISSING_HISTORY_BASE_DEFECT,
+        UNREADABLE_LINE_DEFECT,
+        PARTLY_WRITTEN_LINE_DEFECT,
+        LONG_LINE_DEFECT,
+    }
 )
 """The kinds of defects that mean a loss of content. A repair cannot restore the lost content."""
 
@@ -87,19 +92,21 @@ def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defe
     """
     meta, name = read_meta(path), parse_rollout_name(path)
     missing_fields = []
-    for field in REQUIRED_FIELD_NAMES:
+    for field in REQUIRED_FIRST_LINE_FIELD_NAMES:
         if not get_string(meta.payload, field):
             missing_fields.append(field)
     if missing_fields:
         yield Defect(MISSING_FIELDS_DEFECT, f"missing: {', '.join(missing_fields)}", 0)
     if name and get_string(meta.payload, "id") not in {"", name.thread_id}:
         yield Defect(
-            FOREIGN_ID_DEFECT, f"the first line contains {get_string(meta.payload, 'id')}", 0
+            SESSION_ID_MISMATCH_DEFECT,
+            f"the first line contains {get_string(meta.payload, 'id')}",
+            0,
         )
     yield from _find_line_defects(path)
-    segments, missing_reason = find_readable_segments(path, find_rollout)
-    if missing_reason:
-        yield Defect(MISSING_BASE_DEFECT, missing_reason, 0)
+    segments, incompleteness_reason = find_readable_segments(path, find_rollout)
+    if incompleteness_reason:
+        yield Defect(MISSING_HISTORY_BASE_DEFECT, incompleteness_reason, 0)
     history = ThreadHistory()
     for segment in segments:
         for line in read_segment_lines(segment):
@@ -116,7 +123,7 @@ def _find_line_defects(path: str) -> Iterator[Defect]:
     for number, offset, raw in read_raw_lines(path):
         line = parse_line(raw, path, number, offset)
         if number == 0 and (line is None or line.kind != META_LINE):
-            yield Defect(FOREIGN_FIRST_LINE_DEFECT, "the first line does not describe a session", 0)
+            yield Defect(INVALID_FIRST_LINE_DEFECT, "the first line does not describe a session", 0)
         # The line is not valid UTF-8.
         elif not raw.isascii() and raw.decode(errors="replace").encode() != raw:
             yield Defect(INVALID_UTF8_DEFECT, f"{len(raw):,} bytes", number)
@@ -125,7 +132,7 @@ def _find_line_defects(path: str) -> Iterator[Defect]:
             if len(raw) == MAX_LINE_BYTES and not is_complete:
                 kind = LONG_LINE_DEFECT
             elif parse_record(raw) is not None:
-                kind = FOREIGN_LINE_DEFECT
+                kind = LINE_WITHOUT_REQUIRED_FIELDS_DEFECT
             elif is_complete:
                 kind = UNREADABLE_LINE_DEFECT
             else:
@@ -133,13 +140,13 @@ def _find_line_defects(path: str) -> Iterator[Defect]:
             yield Defect(kind, f"{len(raw):,} bytes", number)
 
 
-def _find_item_defects(items: list[Item], path: str) -> Iterator[Defect]:
+def _find_item_defects(items: list[HistoryItem], path: str) -> Iterator[Defect]:
     """Yield the defects in the calls, outputs and summaries that Codex sends to the model.
 
     A defect has a line number only if its item is in the newest file, ``path``.
     """
     payloads = [item.payload for item in items]
-    call_pairs = codex_items.pair_calls(payloads)
+    call_pairs = codex_items.pair_calls_with_outputs(payloads)
     orphan_indexes = codex_items.find_orphan_indexes(payloads)
     unanswered_calls = set()
     for pair in call_pairs.values():
@@ -164,7 +171,7 @@ def _find_item_defects(items: list[Item], path: str) -> Iterator[Defect]:
                 record,
                 item.uuid,
             )
-        elif kind in codex_items.ENCRYPTED_TYPES:
+        elif kind in codex_items.ENCRYPTED_SUMMARY_TYPES:
             yield Defect(
                 ENCRYPTED_SUMMARY_DEFECT,
                 "the conversation before it is still in the session",

@@ -38,7 +38,7 @@ PROMPT_HISTORY_FILE = "history.jsonl"
 MAX_TAIL_BYTES = 256 * 1024  # The number of bytes to read from the end of a file.
 # The maximum number of seconds between a prompt and the start of its turn.
 MAX_PROMPT_DELAY_SECONDS = 2
-STOP_REASON = "resume-hooks answers the prompt without a compaction"
+COMPACTION_STOP_REASON = "resume-hooks answers the prompt without a compaction"
 
 
 def main(event_name: str) -> None:
@@ -50,17 +50,17 @@ def main(event_name: str) -> None:
     if event is None:
         return
     handlers: dict[str, Callable[[hook_replies.Event], Record]] = {
-        "compact": _answer_compaction,
-        "notice": _answer_turn_end,
+        "compact": _build_compaction_reply,
+        "notice": _build_turn_end_reply,
     }
     with contextlib.suppress(OSError, ResumeHooksError):
         if answer := handlers[event_name](event):
             hook_replies.write_reply(json.dumps(answer).encode())
 
 
-def _answer_compaction(event: hook_replies.Event) -> Record:
+def _build_compaction_reply(event: hook_replies.Event) -> Record:
     if is_compaction_caused_by_trigger(event, Where()):
-        return {"continue": False, "stopReason": STOP_REASON}
+        return {"continue": False, "stopReason": COMPACTION_STOP_REASON}
     return {}
 
 
@@ -133,7 +133,7 @@ def _read_last_lines(path: str) -> list[Record]:
     return [line for line in parsed_lines if line is not None]
 
 
-def _answer_turn_end(event: hook_replies.Event) -> Record:
+def _build_turn_end_reply(event: hook_replies.Event) -> Record:
     """Return a message for the user if the session's context is almost full.
 
     Each session gets this message only once, and sessions of ``codex exec`` never get it.

@@ -38,7 +38,7 @@ _DISABLED_FEATURES = (
 """Features of Codex that add tools or run programs. If Codex does not know the name of a feature,
 it ignores the name."""
 
-_FIXED_SETTINGS = (
+_FORCED_CODEX_SETTINGS = (
     'web_search="disabled"', "tools.web_search=false", "notify=[]", 'approval_policy="never"',
     "project_doc_max_bytes=0", 'history.persistence="none"', 'model_reasoning_effort="medium"',
 )  # fmt: skip
@@ -145,12 +145,12 @@ class CodexExec:
         model_arguments = ["--model", self.model_option] if self.model_option else []
         setting_values = [
             *(f"features.{name}=false" for name in _DISABLED_FEATURES),
-            *_FIXED_SETTINGS,
+            *_FORCED_CODEX_SETTINGS,
             *(
                 f"{key}={system_prompt_path}"
                 for key in ("model_instructions_file", "experimental_instructions_file")
             ),
-            *(f"mcp_servers.{name}.enabled=false" for name in _read_server_names(self.where)),
+            *(f"mcp_servers.{name}.enabled=false" for name in _read_mcp_server_names(self.where)),
         ]
         return [
             "exec",
@@ -193,7 +193,7 @@ def make_strict_schema(schema: Any) -> Any:
     return strict_copy
 
 
-def _read_server_names(where: Where) -> list[str]:
+def _read_mcp_server_names(where: Where) -> list[str]:
     """Return the names of the MCP servers in the user's Codex settings.
 
     The run disables these servers with options on the command line. Raise HeadlessFailed if the

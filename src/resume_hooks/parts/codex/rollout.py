@@ -33,7 +33,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
     read_rollout_lines,
 )
 from resume_hooks.parts.codex.transcripts.meta import (
-    REQUIRED_FIELD_NAMES,
+    REQUIRED_FIRST_LINE_FIELD_NAMES,
     parse_rollout_name,
     read_meta,
 )
@@ -78,7 +78,7 @@ class RolloutBody(ChildBody):
     """
 
     encoded_lines: tuple[bytes, ...]
-    sent_items: tuple[Record, ...]
+    items_sent_to_model: tuple[Record, ...]
     drops_goal: bool = False
 
     @property
@@ -115,7 +115,7 @@ class RolloutBody(ChildBody):
             ),
             Check(
                 "the first line has the fields that every client requires",
-                all(meta.payload.get(key) for key in REQUIRED_FIELD_NAMES),
+                all(meta.payload.get(key) for key in REQUIRED_FIRST_LINE_FIELD_NAMES),
             ),
             Check(
                 "it has its own id",
@@ -126,7 +126,7 @@ class RolloutBody(ChildBody):
             ),
             Check(
                 "the model receives exactly the planned items",
-                received_items == list(self.sent_items),
+                received_items == list(self.items_sent_to_model),
             ),
             Check("it has no token counts of the parent", not history.has_token_count_from_client),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
@@ -156,7 +156,7 @@ def build_body(
                 _encode_line(line.kind, _set_thread_id(line.payload, child), line.timestamp)
                 for line in environment_lines
             )
-        if event := _build_screen_event(record["payload"]):
+        if event := _build_displayed_message_event(record["payload"]):
             encoded_lines.append(_encode_line(EVENT_LINE, event, record["timestamp"]))
         encoded_lines.append(encode_record(record) + b"\n")
     return RolloutBody(
@@ -305,7 +305,7 @@ def build_message_item(role: str, text: str) -> Record:
     }
 
 
-def _build_screen_event(payload: Record) -> Record | None:
+def _build_displayed_message_event(payload: Record) -> Record | None:
     """Return the event that shows an item on the screen.
 
     Return None if the item is neither a prompt nor an answer of the model.

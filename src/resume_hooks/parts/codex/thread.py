@@ -38,7 +38,7 @@ from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.rollout import RolloutBody, build_body, build_item_record
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.goal import COMPLETE_STATUS, GoalTracker
-from resume_hooks.parts.codex.transcripts.history import Item, ThreadHistory
+from resume_hooks.parts.codex.transcripts.history import HistoryItem, ThreadHistory
 from resume_hooks.parts.codex.transcripts.lines import (
     COMPACTION_LINE,
     ITEM_LINE,
@@ -78,7 +78,7 @@ from resume_hooks.transcripts.trimmable_pieces import (
 )
 
 # The size of the context window in tokens if the session does not contain it.
-DEFAULT_WINDOW_TOKENS = 258_400
+DEFAULT_CONTEXT_WINDOW_TOKENS = 258_400
 # Maximum number of characters to read from a prompt.
 MAX_PROMPT_CHARACTERS = 2_000
 MAX_PREVIEW_CHARACTERS = 200
@@ -88,12 +88,12 @@ OUTPUT_LIMIT_KEY = "fallback_token_limit_override"
 A child keeps the limit that each output has in the parent.
 """
 
-IMAGE_TOKENS = 1_600  # The maximum number of tokens of an image, whatever its size.
+MAX_TOKENS_PER_IMAGE = 1_600  # The maximum number of tokens of an image, whatever its size.
 
-_TARGET_ARGUMENT_NAMES = ("cmd", "command", "path", "file_path", "query", "url", "input")
+_CALL_TARGET_ARGUMENT_NAMES = ("cmd", "command", "path", "file_path", "query", "url", "input")
 _FAILURE_EXIT_CODE_PATTERN = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
 # Number of characters at the beginning of an output that are searched for the exit code.
-_EXIT_CODE_SEARCH_CHARACTERS = 400
+_CHARACTERS_SEARCHED_FOR_EXIT_CODE = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class CodexThread:
 
     session: SessionFile
     meta: Record
-    items: tuple[Item, ...]
+    items: tuple[HistoryItem, ...]
     child_records: tuple[Record, ...]
     environment_lines: tuple[RolloutLine, ...]
     context: ContextSize
@@ -125,7 +125,7 @@ class CodexThread:
         return TokenScale(CHARACTERS_PER_TOKEN, {}, {})
 
     @property
-    def trimmed_origins(self) -> dict[int, Origin]:
+    def origins_of_trimmed_items(self) -> dict[int, Origin]:
         """The origin of each item that an earlier trim replaced, by the index of the item."""
         origins = {}
         for index, record in enumerate(self.child_records):
@@ -134,7 +134,7 @@ class CodexThread:
                 origins[index] = origin
         return origins
 
-    def collect_material(self, options: Options) -> TrimMaterial:
+    def collect_trim_material(self, options: Options) -> TrimMaterial:
         """Return the contents that a trim can replace, and the data that is needed to choose among them."""
         payloads = [payload.payload for payload in self.items]
         pieces: list[Piece] = []
@@ -149,7 +149,7 @@ class CodexThread:
             elif kind in codex_items.OUTPUT_TYPES and call_id in calls:
                 output_indexes[call_id] = index
                 if _FAILURE_EXIT_CODE_PATTERN.search(
-                    codex_items.item_text(payload)[:_EXIT_CODE_SEARCH_CHARACTERS]
+                    codex_items.item_text(payload)[:_CHARACTERS_SEARCHED_FOR_EXIT_CODE]
                 ):
                     failed_call_ids.add(call_id)
                 pieces += _find_output_pieces(payload, index, call_id)
@@ -190,7 +190,7 @@ class CodexThread:
         for index, uuid in uuids.items():
             origins[index] = Origin(session_id, file, uuid, line_numbers_by_id.get(uuid, 0))
         return RecordOrigins(
-            session_id, file, origins | self.trimmed_origins, uuids, lambda _: True
+            session_id, file, origins | self.origins_of_trimmed_items, uuids, lambda _: True
         )
 
     def read_contents(self, pieces: Iterable[Piece]) -> Iterator[Any]:
@@ -236,7 +236,7 @@ class CodexThread:
         for index, choices in choices_by_item.items():
             payload = self.items[index].payload
             for choice in choices:
-                payload = _replace_piece(payload, choice.piece.address, choice)
+                payload = _replace_content_at_address(payload, choice.piece.address, choice)
             edited[index] = {
                 **self.child_records[index],
                 "payload": payload,
@@ -267,7 +267,7 @@ def _build_tool_call(item: Record, index: int) -> ToolCall:
     """
     arguments = codex_items.call_arguments(item)
     name = get_string(item, "name") or codex_items.item_type(item)
-    for key in _TARGET_ARGUMENT_NAMES:
+    for key in _CALL_TARGET_ARGUMENT_NAMES:
         value = arguments.get(key)
         command_words = value if isinstance(value, list) else [value]
         target = " ".join(
@@ -313,7 +313,7 @@ def _find_output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piec
             continue
         if get_string(content_part, "type") == "input_image":
             yield Piece(
-                index, ("output", part_index), MEDIA_PIECE, 0, IMAGE_TOKENS, call_id=call_id
+                index, ("output", part_index), MEDIA_PIECE, 0, MAX_TOKENS_PER_IMAGE, call_id=call_id
             )
         elif len(
             text := get_string(content_part, "text")
@@ -335,7 +335,7 @@ def _find_message_pieces(item: Record, index: int) -> Iterator[Piece]:
         if not isinstance(content_part, dict) or not (is_assistant or is_prompt):
             continue
         if get_string(content_part, "type") == "input_image":
-            yield Piece(index, ("content", part_index), MEDIA_PIECE, 0, IMAGE_TOKENS)
+            yield Piece(index, ("content", part_index), MEDIA_PIECE, 0, MAX_TOKENS_PER_IMAGE)
         elif len(
             text := get_string(content_part, "text")
         ) > MIN_PLACEHOLDER_CHARACTERS and not contains_placeholder(text):
@@ -347,27 +347,27 @@ def _find_message_pieces(item: Record, index: int) -> Iterator[Piece]:
             )
 
 
-def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
-    """Return a copy of ``value`` in which a placeholder replaces the content at ``path``.
+def _replace_content_at_address(value: Any, address: Address, choice: Choice) -> Any:
+    """Return a copy of ``value`` in which a placeholder replaces the content at ``address``.
 
-    Only the containers along the path are copied.
+    Only the containers along the address are copied.
     """
-    if not path:
+    if not address:
         if choice.piece.kind == MEDIA_PIECE:
             return {"type": "input_text", "text": choice.placeholder}
         if choice.piece.kind == PROMPT_PIECE:
             return f"{value[:HEAD_CHARACTERS]}\n{choice.placeholder}\n{value[-TAIL_CHARACTERS:]}"
         return choice.placeholder
-    key, *inner_path = path
+    key, *inner_address = address
     if key == "arguments":
         return {
             **value,
             key: orjson.dumps(
-                {**codex_items.call_arguments(value), str(inner_path[0]): choice.placeholder}
+                {**codex_items.call_arguments(value), str(inner_address[0]): choice.placeholder}
             ).decode(),
         }
     changed_copy: Any = list(value) if isinstance(value, list) else dict(value)
-    changed_copy[key] = _replace_piece(value[key], tuple(inner_path), choice)
+    changed_copy[key] = _replace_content_at_address(value[key], tuple(inner_address), choice)
     return changed_copy
 
 
@@ -451,7 +451,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         environment_lines=(*world_state_lines, *turn_context_lines, *settings_lines),
         context=ContextSize(
             history.token_count,
-            window_setting or history.window or DEFAULT_WINDOW_TOKENS,
+            window_setting or history.window or DEFAULT_CONTEXT_WINDOW_TOKENS,
             MEASURED if history.has_token_count_from_client else ESTIMATED,
             reason="" if history.has_token_count_from_client else NEVER_COUNTED_REASON,
         ),
@@ -475,15 +475,15 @@ class _ItemMetadataReader:
             for key, value in line.record.items():
                 if key in TRIM_FIELD_NAMES:
                     trim_fields[key] = value
-            self._store_fields(line, -1, trim_fields, get_mapping(line.record, "metadata"))
+            self._store_item_fields(line, -1, trim_fields, get_mapping(line.record, "metadata"))
         elif line.kind == COMPACTION_LINE:
             self._fields_by_location.clear()
             for part_index, metadata in enumerate(
                 list_objects(line.payload.get("replacement_history_metadata"))
             ):
-                self._store_fields(line, part_index, {}, metadata)
+                self._store_item_fields(line, part_index, {}, metadata)
 
-    def _store_fields(
+    def _store_item_fields(
         self, line: RolloutLine, index: int, fields: Record, metadata: Record
     ) -> None:
         if isinstance(metadata.get(OUTPUT_LIMIT_KEY), int):
@@ -491,6 +491,6 @@ class _ItemMetadataReader:
         if fields:
             self._fields_by_location[line.file, line.line_number, index] = fields
 
-    def read_item_fields(self, item: Item) -> Record:
+    def read_item_fields(self, item: HistoryItem) -> Record:
         """Return the fields that an item's line has outside the payload."""
         return self._fields_by_location.get((item.file, item.line_number, item.part_index), {})

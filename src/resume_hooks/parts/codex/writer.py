@@ -164,7 +164,7 @@ class CodexWriter:
         draft = self._draft_child_in_codex(session, "fork", output_dir)
         if cut is not None:
             conversation_cut = cut_point.cut_conversation(
-                scan_transcript(self._update_transcript_copy(session)), cut
+                scan_transcript(self._update_copy_and_get_path(session)), cut
             )
         else:
             conversation_cut = None
@@ -205,7 +205,7 @@ class CodexWriter:
         for record in parent.child_records:
             payload = clean_record(record["payload"])
             if payload == record["payload"] or codex_items.item_type(payload) not in {
-                *codex_items.ENCRYPTED_TYPES,
+                *codex_items.ENCRYPTED_SUMMARY_TYPES,
                 codex_items.REASONING_TYPE,
             }:
                 item_records.append({**record, "payload": payload})
@@ -259,7 +259,7 @@ class CodexWriter:
     def read_trimmable_session(self, session: SessionFile) -> CodexThread:
         """Return the thread of a session for trimming, with the line numbers of its items."""
         line_numbers = {}
-        for node in scan_transcript(self._update_transcript_copy(session)).nodes:
+        for node in scan_transcript(self._update_copy_and_get_path(session)).nodes:
             line_numbers[node.uuid] = node.line_number
         return replace(self._read_thread(session), line_numbers_by_id=line_numbers)
 
@@ -281,20 +281,22 @@ class CodexWriter:
             self._read_thread(reading.session),
             {node.uuid: node.line_number for node in select_trimmed_nodes(reading, line_numbers)},
         )
-        originals = _read_originals(Rollouts(self._home), parent.trimmed_origins.values())
+        originals = _read_original_items(
+            Rollouts(self._home), parent.origins_of_trimmed_items.values()
+        )
         child = self._draft_child_in_codex(reading.session, "untrim", output_dir)
-        trimmed_origins = parent.trimmed_origins
+        origins_of_trimmed_items = parent.origins_of_trimmed_items
         item_indexes = []
-        for index in sorted(trimmed_origins):
+        for index in sorted(origins_of_trimmed_items):
             if parent.items[index].uuid in numbers_by_id:
                 item_indexes.append(index)
         edited_items, missing_originals = dict[int, Record](), list[MissingOriginal]()
         for index in item_indexes:
-            item, origin = parent.items[index], trimmed_origins[index]
+            item, origin = parent.items[index], origins_of_trimmed_items[index]
             original = originals.get((origin.session_id, origin.uuid))
-            if original is None or _read_untrimmable_fields(original) != _read_untrimmable_fields(
-                item.payload
-            ):
+            if original is None or _read_type_role_and_call_id(
+                original
+            ) != _read_type_role_and_call_id(item.payload):
                 if original is None:
                     reason = "its original is gone"
                 else:
@@ -328,7 +330,7 @@ class CodexWriter:
             remarks=tuple(format_missing_originals(missing_originals)),
             restored_records=tuple(edited_items),
             missing_originals=tuple(missing_originals),
-            trimmed_record_count=len(trimmed_origins),
+            trimmed_record_count=len(origins_of_trimmed_items),
             context_after=restored_context,
             restored_character_count=restored_size,
         )
@@ -352,7 +354,7 @@ class CodexWriter:
     def _read_thread(self, session: SessionFile) -> CodexThread:
         return read_thread(session, Rollouts(self._home).find_path)
 
-    def _update_transcript_copy(self, session: SessionFile) -> str:
+    def _update_copy_and_get_path(self, session: SessionFile) -> str:
         return agent_of_session(session, self._where).to_common_format(session).path
 
 
@@ -407,7 +409,9 @@ def _count_items_up_to(parent: CodexThread, record_ids: Sequence[str]) -> int:
     )
 
 
-def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple[str, str], Record]:
+def _read_original_items(
+    rollouts: Rollouts, origins: Iterable[Origin]
+) -> dict[tuple[str, str], Record]:
     """Return a dictionary of original items by thread id and item id. Read each thread only once."""
     ids_by_thread: defaultdict[str, set[str]] = defaultdict(set)
     for origin in origins:
@@ -426,6 +430,6 @@ def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple
     return originals
 
 
-def _read_untrimmable_fields(item: Record) -> tuple[str, object, str]:
+def _read_type_role_and_call_id(item: Record) -> tuple[str, object, str]:
     """Return the fields of an item that a trim never changes: its type, its role and its call id."""
     return codex_items.item_type(item), item.get("role"), codex_items.call_id(item)

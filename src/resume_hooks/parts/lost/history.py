@@ -26,7 +26,7 @@ PASTES_FOLDER = "paste-cache"
 MAX_PASTE_BYTES = 16 * 1024 * 1024
 """Maximum number of bytes in a pasted text. A longer text is shown as a placeholder."""
 
-MIN_UNSAVED_BYTES = 64 * 1024
+MIN_NEW_BYTES_TO_SAVE_PROGRESS = 64 * 1024
 """The progress of the reading is saved only after this number of new bytes. If there were fewer new
 bytes, they are read again the next time."""
 
@@ -52,7 +52,7 @@ _PASTE_HASH_PATTERN = re.compile(r"[0-9a-f]{16}")
 class HistoryEntry(NamedTuple):
     """A prompt in the history.
 
-    ``time_ms`` is its time in milliseconds since the epoch. ``pastes`` maps the numbers of pasted
+    ``time_ms`` is its time in milliseconds since the epoch. ``pastes_by_number`` maps the numbers of pasted
     texts to the client's records of them.
     """
 
@@ -60,17 +60,19 @@ class HistoryEntry(NamedTuple):
     project: str
     time_ms: int
     text: str
-    pastes: Record
+    pastes_by_number: Record
 
     @property
     def is_prompt(self) -> bool:
         """Whether the entry is a prompt to a model, and not a command."""
         return not _COMMAND_ENTRY_PATTERN.match(self.text)
 
-    def text_with_pastes(self, where: Where) -> str:
+    def read_text_with_pastes(self, where: Where) -> str:
         """Return the text of the prompt with the pasted texts that still exist."""
         return _PASTE_PLACEHOLDER_PATTERN.sub(
-            lambda match: _read_paste(get_mapping(self.pastes, match[1]), where) or match[0],
+            lambda match: (
+                _read_paste(get_mapping(self.pastes_by_number, match[1]), where) or match[0]
+            ),
             self.text,
         )
 
@@ -90,12 +92,12 @@ class SessionPrompts(NamedTuple):
 class HistoryContent(NamedTuple):
     """The prompts of all sessions in the history.
 
-    ``has_only_grown`` is true if the history was not rewritten since the last reading. After
+    ``was_only_appended_to`` is true if the history was not rewritten since the last reading. After
     the history was rewritten, ``prompts_by_session`` may lack earlier sessions.
     """
 
     prompts_by_session: dict[str, SessionPrompts]
-    has_only_grown: bool
+    was_only_appended_to: bool
 
 
 class _ReadingProgress(NamedTuple):
@@ -115,10 +117,10 @@ def read_history(note_path: str, where: Where) -> HistoryContent:
     """
     with open_regular(os.path.join(where.config, HISTORY_FILE_NAME)) as stream:
         inode, start_offset, checksum, sessions = _read_progress_note(note_path)
-        has_only_grown = inode == os.fstat(
+        was_only_appended_to = inode == os.fstat(
             stream.fileno()
         ).st_ino and checksum == _compute_checksum(stream, start_offset)
-        if not has_only_grown:
+        if not was_only_appended_to:
             start_offset, sessions = 0, {}
         end_offset = start_offset
         stream.seek(start_offset)
@@ -136,7 +138,7 @@ def read_history(note_path: str, where: Where) -> HistoryContent:
                     earlier_prompts.prompt_count + entry.is_prompt,
                     last_time_ms,
                 )
-        if not has_only_grown or end_offset - start_offset > MIN_UNSAVED_BYTES:
+        if not was_only_appended_to or end_offset - start_offset > MIN_NEW_BYTES_TO_SAVE_PROGRESS:
             position_fields = {
                 "inode": os.fstat(stream.fileno()).st_ino,
                 "end": end_offset,
@@ -151,7 +153,7 @@ def read_history(note_path: str, where: Where) -> HistoryContent:
                 },
             }
             state_file.replace_state_file(note_path, orjson.dumps(note), where)
-        return HistoryContent(sessions, has_only_grown)
+        return HistoryContent(sessions, was_only_appended_to)
 
 
 def read_entries(session_ids: Container[str], where: Where) -> Iterator[HistoryEntry]:

@@ -58,9 +58,13 @@ AGENT_NAME = "prompts"
 RESTORABLE_FOLDERS = ("vault", "trash")
 # The number of milliseconds after a session's last prompt during which the client may still create
 # the session's transcript.
-MAX_RECENT_MILLISECONDS = 60_000
+MAX_TRANSCRIPT_DELAY_MILLISECONDS = 60_000
+
+
 # Cached because each call makes system calls.
-_get_project_key = functools.lru_cache(maxsize=4096)(project_key)
+@functools.lru_cache(maxsize=4096)
+def _get_project_key(folder: str) -> str:
+    return project_key(folder)
 
 
 class LostPromptsAgent(Claude):
@@ -81,7 +85,7 @@ class LostPromptsAgent(Claude):
     @cached_property
     def store(self) -> SessionStore:
         """The lost sessions, grouped by the project in which their prompts were typed."""
-        return LostSessions(self)
+        return LostSessionStore(self)
 
     @cached_property
     def lost_sessions(self) -> list[SessionFile]:
@@ -91,8 +95,8 @@ class LostPromptsAgent(Claude):
         """
         try:
             make_private_folder(self._copies, self._where)
-            prompts_by_session, has_only_grown = self._find_lost_sessions()
-            if not has_only_grown:
+            prompts_by_session, was_only_appended_to = self._find_lost_sessions()
+            if not was_only_appended_to:
                 _remove_copies((session.path for session in self._list_copies()), self._root)
             return sort_newest_first(self._update_copies(prompts_by_session))
         except OSError:
@@ -135,13 +139,13 @@ class LostPromptsAgent(Claude):
         Raise OSError if the history cannot be read.
         """
         try:
-            prompts_by_session, has_only_grown = read_history(
+            prompts_by_session, was_only_appended_to = read_history(
                 os.path.join(self._copies, READ_STATE_FILE_NAME), self._where
             )
         except FileNotFoundError:
-            return HistoryContent({}, has_only_grown=False)
+            return HistoryContent({}, was_only_appended_to=False)
         present_ids, unlisted_projects = self._find_existing_ids_and_unlisted_projects()
-        latest_prompt = time.time() * 1000 - MAX_RECENT_MILLISECONDS
+        latest_prompt = time.time() * 1000 - MAX_TRANSCRIPT_DELAY_MILLISECONDS
         lost_prompts = {
             session_id: session_prompts
             for session_id, session_prompts in prompts_by_session.items()
@@ -150,7 +154,7 @@ class LostPromptsAgent(Claude):
             and session_id not in present_ids
             and _get_project_key(session_prompts.project) not in unlisted_projects
         }
-        return HistoryContent(lost_prompts, has_only_grown)
+        return HistoryContent(lost_prompts, was_only_appended_to)
 
     def _find_existing_ids_and_unlisted_projects(self) -> tuple[set[str], set[str]]:
         """Return the ids of sessions that have a transcript or an archived copy.
@@ -239,7 +243,7 @@ class LostPromptsAgent(Claude):
         return existing_copies
 
 
-class LostSessions(SessionStore):
+class LostSessionStore(SessionStore):
     """The lost sessions, grouped by project. No file is read before a method is called."""
 
     def __init__(self, prompts: LostPromptsAgent) -> None:
@@ -247,7 +251,9 @@ class LostSessions(SessionStore):
 
     def projects(self) -> list[str]:
         """Return the names of the projects in which the prompts were typed."""
-        return sorted({_read_copy_project(session) for session in self._prompts.lost_sessions})
+        return sorted(
+            {_get_project_folder_name(session) for session in self._prompts.lost_sessions}
+        )
 
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
@@ -261,7 +267,7 @@ class LostSessions(SessionStore):
         )
         sessions = []
         for session in lost_sessions:
-            if project_names is None or _read_copy_project(session) in project_names:
+            if project_names is None or _get_project_folder_name(session) in project_names:
                 sessions.append(session)
         return sessions
 
@@ -276,7 +282,7 @@ class LostSessions(SessionStore):
         )
 
 
-def _read_copy_project(session: SessionFile) -> str:
+def _get_project_folder_name(session: SessionFile) -> str:
     return os.path.basename(os.path.dirname(session.path))
 
 
@@ -310,7 +316,7 @@ def _build_copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[byt
             "cwd": entry.project,
             "sessionId": first_entry.session_id,
             "type": "user",
-            "message": {"role": "user", "content": entry.text_with_pastes(where)},
+            "message": {"role": "user", "content": entry.read_text_with_pastes(where)},
             "uuid": uuid,
             "timestamp": clock.timestamp_from_milliseconds(entry.time_ms),
         }

@@ -60,18 +60,18 @@ def format_copies_note(session_id: str, where: Where) -> str:
 
 
 def choose_copy_to_keep(
-    named_copy: SessionFile, where: Where, *, is_chosen_by_path: bool
+    given_copy: SessionFile, where: Where, *, is_chosen_by_path: bool
 ) -> SessionCopies:
     """Choose the copy to keep.
 
-    If ``is_chosen_by_path`` is true, the user has chosen ``named_copy`` by its path. Otherwise
+    If ``is_chosen_by_path`` is true, the user has chosen ``given_copy`` by its path. Otherwise
     choose the copy that contains all records. Raise UsageError if the session has only one copy,
     and ResumeHooksError if each copy lacks records of another copy.
     """
-    copies = all_sessions(where, named_copy.session_id)
-    if len(copies) < 2 or named_copy.path not in {copy.path for copy in copies}:
+    copies = all_sessions(where, given_copy.session_id)
+    if len(copies) < 2 or given_copy.path not in {copy.path for copy in copies}:
         raise UsageError(
-            f"{named_copy.path} is the only copy of {named_copy.session_id}",
+            f"{given_copy.path} is the only copy of {given_copy.session_id}",
             "There is nothing to decide.",
         )
     records_by_path = {}
@@ -82,7 +82,7 @@ def choose_copy_to_keep(
     for path, uuids in records_by_path.items():
         missing_counts[path] = len(all_ids - uuids)
     copy_to_keep = (
-        named_copy
+        given_copy
         if is_chosen_by_path
         else next((copy for copy in copies if not missing_counts[copy.path]), None)
     )

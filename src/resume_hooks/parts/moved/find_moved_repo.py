@@ -67,19 +67,19 @@ class FolderMentions(NamedTuple):
 
 
 def find_likely_new_folders(
-    path: str, folder: str, current_folder: str, where: Where
+    session_path: str, missing_folder: str, current_folder: str, where: Where
 ) -> list[MovedFolder]:
-    """Return the likely new paths of the missing ``folder`` of the session at ``path``, best first."""
-    known_folders = list_session_folders(session.path for session in all_sessions(where))
+    """Return the likely new paths of ``missing_folder``, the folder of the session at ``session_path``, best first."""
+    known_folders = list_folders_of_sessions(session.path for session in all_sessions(where))
     candidates = [
         current_folder,
-        *find_main_checkout(folder, where),
-        *list_sibling_folders(folder),
+        *find_main_checkout(missing_folder, where),
+        *list_sibling_folders(missing_folder),
         *known_folders,
     ]
-    return find_candidates_for_moved_folder(read_folder_mentions(path, folder), candidates, where)[
-        :MAX_SUGGESTED_FOLDERS
-    ]
+    return find_candidates_for_moved_folder(
+        read_folder_mentions(session_path, missing_folder), candidates, where
+    )[:MAX_SUGGESTED_FOLDERS]
 
 
 def read_folder_mentions(path: str, folder: str) -> FolderMentions:
@@ -145,20 +145,22 @@ def find_candidates_for_moved_folder(
     )[::-1]
 
 
-def list_session_folders(paths: Iterable[str]) -> Iterator[str]:
+def list_folders_of_sessions(session_paths: Iterable[str]) -> Iterator[str]:
     """Yield the folders in which sessions were started, at most one for each project folder.
 
-    ``paths`` are the sessions' transcripts. Folders that no longer exist are left out.
+    ``session_paths`` are the sessions' transcripts. Folders that no longer exist are left out.
     """
-    for ends in read_first_sessions(paths, MAX_EXAMINED_FOLDERS):
+    for ends in read_one_session_per_folder(session_paths, MAX_EXAMINED_FOLDERS):
         if os.path.isabs(ends.cwd) and "\0" not in ends.cwd and os.path.isdir(ends.cwd):
             yield ends.cwd
 
 
-def read_first_sessions(paths: Iterable[str], max_folders: int | None = None) -> Iterator[HeadTail]:
+def read_one_session_per_folder(
+    session_paths: Iterable[str], max_folders: int | None = None
+) -> Iterator[HeadTail]:
     """Yield the head and tail of one session in each project folder, for at most ``max_folders`` folders."""
     first_paths: dict[str, str] = {}
-    for path in paths:
+    for path in session_paths:
         first_paths.setdefault(os.path.dirname(path), path)
     for path in islice(first_paths.values(), max_folders):
         with contextlib.suppress(SessionNotFound):  # The session was deleted after it was listed.

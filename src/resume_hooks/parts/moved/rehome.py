@@ -35,7 +35,7 @@ from resume_hooks.system.text import format_count, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
-HAS_COPY_REASON = "has a copy there already"
+ALREADY_COPIED_REASON = "has a copy there already"
 
 MAX_SEARCHED_SESSIONS = 10
 """Maximum number of sessions of each folder, newest first, that are searched for the new folder's
@@ -67,7 +67,7 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
     other_worktrees = list_removed_worktrees(new_folder, where)
     candidates = list_former_folders_from_notes(new_folder, where)
     if not candidates:
-        first_sessions = find_moved_repo.read_first_sessions(
+        first_sessions = find_moved_repo.read_one_session_per_folder(
             session.path for session in all_sessions(where)
         )
         homes = (
@@ -175,7 +175,7 @@ def copy_sessions_to_folder(
         for session in sorted(sessions, key=lambda listed: listed.mtime):
             try:
                 if session.session_id in copied_ids:
-                    not_copied.append(UncopiedSession(session.session_id, HAS_COPY_REASON))
+                    not_copied.append(UncopiedSession(session.session_id, ALREADY_COPIED_REASON))
                 else:
                     outcome = fork(
                         Session.from_file(session, where),
@@ -250,10 +250,10 @@ def format_moved_folder_notice(event: dict[str, Any]) -> str:
 
     Only the records of earlier session starts are searched for the former folder.
     """
-    new, where = _read_event_folder(event), Where()
+    new, where = _read_working_folder(event), Where()
     folders = list_former_folders_from_notes(new, where)
     if len(folders) == 1:
-        return _format_moved_line(folders[0], where)
+        return _format_moved_repository_notice(folders[0], where)
     return ""
 
 
@@ -263,20 +263,22 @@ def format_moved_folder_notice_after_search(event: dict[str, Any]) -> str:
     Sessions are searched too, which takes time. Return ``""`` if this does not find exactly one
     former folder.
     """
-    new, where = _read_event_folder(event), Where()
+    new, where = _read_working_folder(event), Where()
     try:
-        return _format_moved_line(find_former_folder(new, where, MAX_SEARCH_SECONDS), where)
+        return _format_moved_repository_notice(
+            find_former_folder(new, where, MAX_SEARCH_SECONDS), where
+        )
     except UsageError:
         return ""
 
 
-def _read_event_folder(event: dict[str, Any]) -> str:
+def _read_working_folder(event: dict[str, Any]) -> str:
     return canonical_path(
         os.environ.get("CLAUDE_PROJECT_DIR") or hook_replies.text_field(event, "cwd") or os.getcwd()
     )
 
 
-def _format_moved_line(old_folder: str, where: Where) -> str:
+def _format_moved_repository_notice(old_folder: str, where: Where) -> str:
     session_count = format_count(len(find_sessions_with_messages(old_folder, where)), "session")
     moved_text = (
         f"This repository was in {plain_line(old_folder)}, which has {session_count} and is gone"

@@ -21,7 +21,7 @@ from resume_hooks.parts.rewind_files.history import Backup, FileHistory, FilesAt
 from resume_hooks.parts.rewind_files.plan import (
     ExpectedFile,
     FilesPlan,
-    StoredContent,
+    StoredFilePath,
     TargetFile,
     plan_file_changes,
 )
@@ -122,8 +122,8 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
     # (measured with ``-p``).
     exact_state = (
         own_state
-        or _find_unedited_state(history, earlier_states[-1:], prompt)
-        or _find_unedited_state(history, later_states[:1], prompt)
+        or _find_state_without_edits_in_between(history, earlier_states[-1:], prompt)
+        or _find_state_without_edits_in_between(history, later_states[:1], prompt)
     )
     if exact_state is None and not earlier_states:
         first_later_prompt = next(
@@ -143,7 +143,7 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
     return PromptState(prompt, exact_state or earlier_states[-1], exact_state is not None, states)
 
 
-def _find_unedited_state(
+def _find_state_without_edits_in_between(
     history: FileHistory, nearest_states: list[FilesAtPrompt], prompt: Prompt
 ) -> FilesAtPrompt | None:
     """Return the first state such that no file was edited between it and the prompt, or None.
@@ -275,14 +275,14 @@ def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -
         raise CantRestore(
             f"{session.path} has no session id, so no backup belongs to it", "Name another session."
         )
-    root = ProjectRoot.from_folder(_find_session_folder(session, where), where)
-    backup_folder = StoredContent(where.file_history, (session.session_id,))
+    root = ProjectRoot.from_folder(_find_working_folder(session, where), where)
+    backup_folder = StoredFilePath(where.file_history, (session.session_id,))
     return plan_file_changes(
         session.session_id, root, _build_target_files(history, prompt_state, root, backup_folder)
     )
 
 
-def _find_session_folder(session: SessionFile, where: Where) -> str:
+def _find_working_folder(session: SessionFile, where: Where) -> str:
     """Return the folder in which the session worked.
 
     The folder is trusted if the session's transcript is in the project folder that belongs to it,
@@ -315,7 +315,10 @@ def _find_session_folder(session: SessionFile, where: Where) -> str:
 
 
 def _build_target_files(
-    history: FileHistory, prompt_state: PromptState, root: ProjectRoot, backup_folder: StoredContent
+    history: FileHistory,
+    prompt_state: PromptState,
+    root: ProjectRoot,
+    backup_folder: StoredFilePath,
 ) -> Iterator[TargetFile]:
     """Yield the target state of each file that was tracked at the prompt or later.
 
@@ -372,8 +375,8 @@ def _build_target_files(
         )
 
 
-def _locate_backup(backup: Backup, backup_folder: StoredContent) -> StoredContent | None:
+def _locate_backup(backup: Backup, backup_folder: StoredFilePath) -> StoredFilePath | None:
     """Return the file of a backup, or None if the backup records that the file did not exist."""
     if backup.name is None:
         return None
-    return StoredContent(backup_folder.root_folder, (*backup_folder.parts, backup.name))
+    return StoredFilePath(backup_folder.root_folder, (*backup_folder.parts, backup.name))

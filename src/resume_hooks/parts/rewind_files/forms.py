@@ -40,7 +40,7 @@ class FileRow(StrictModel):
     """A file that the session tracked, and what happens to it."""
 
     path: str = change_field(
-        lambda change: change.project_path.path,
+        lambda change: change.path_in_project.path,
         "the path relative to the project; a refused path is as in the transcript",
     )
     action: Literal["restore", "create", "delete", "none"] = change_field(

@@ -102,7 +102,7 @@ def read_file_history(session: SessionFile) -> FileHistory:
 
     Raises NoFileHistory if it has none, and SessionNotFound if the session cannot be read.
     """
-    outline, file_records = OutlineScan(is_subagent=False), _FileRecordCollector()
+    outline, file_records = OutlineScan(is_subagent=False), _FileHistoryRecordCollector()
     transcript = scan_transcript(session.path, observers=[outline, file_records])
     states = tuple(
         sorted(
@@ -143,15 +143,15 @@ def read_file_history(session: SessionFile) -> FileHistory:
     )
 
 
-def hash_content_ignoring_line_ends(text: bytes) -> str:
+def hash_content_ignoring_line_ends(content: bytes) -> str:
     """Return the digest of a text, ignoring differences in line endings.
 
     Tools may write a text with different line endings.
     """
-    return hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest()
+    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
 
 
-class _FileRecordCollector:
+class _FileHistoryRecordCollector:
     """An observer of a scan that collects the records in which the client describes files."""
 
     def __init__(self) -> None:
@@ -186,7 +186,7 @@ class _FileRecordCollector:
             )
             backup = _parse_backup(record.get("backup"))
             if message and path and backup:
-                self._check_path_count({path: backup})
+                self._check_tracked_path_limit({path: backup})
                 self._added_backups.append((line.number, message, path, backup))
 
     def build_states_at_prompts(self, line_numbers: Mapping[str, int]) -> Iterator[FilesAtPrompt]:
@@ -229,10 +229,10 @@ class _FileRecordCollector:
         for path, value in tracked_files.items():
             if backup := _parse_backup(value):
                 backups[path] = backup
-        self._check_path_count(backups)
+        self._check_tracked_path_limit(backups)
         self._snapshots[message] = line_number, backups
 
-    def _check_path_count(self, backups: Mapping[str, Backup]) -> None:
+    def _check_tracked_path_limit(self, backups: Mapping[str, Backup]) -> None:
         self._tracked_paths.update(backups)
         if len(self._tracked_paths) > MAX_TRACKED_PATHS:
             raise NoFileHistory(

@@ -106,7 +106,7 @@ PERMISSION_BITS = 0o777
 """The bits of a file's mode that are restored. Set-user-id and similar bits are never restored."""
 
 
-class StoredContent(NamedTuple):
+class StoredFilePath(NamedTuple):
     """Content that is stored in the file with the path ``parts`` below the folder ``root_folder``."""
 
     root_folder: str
@@ -122,7 +122,7 @@ class ExpectedFile(NamedTuple):
 
     text_digest: str = ""
     content_digest: str = ""
-    source: StoredContent | None = None
+    source: StoredFilePath | None = None
 
 
 class TargetFile(NamedTuple):
@@ -135,8 +135,8 @@ class TargetFile(NamedTuple):
     backup, or ``""`` if it is unknown.
     """
 
-    project_path: ProjectPath
-    source: StoredContent | None = None
+    path_in_project: ProjectPath
+    source: StoredFilePath | None = None
     mode: int | None = None
     refusal_reason: str = ""
     expected_file: ExpectedFile | None = None
@@ -160,11 +160,11 @@ class FileChange(NamedTuple):
     that the session knew, and None if that state is unknown.
     """
 
-    project_path: ProjectPath
+    path_in_project: ProjectPath
     action: str
     refusal_reason: str = ""
     is_missing: bool = False
-    source: StoredContent | None = None
+    source: StoredFilePath | None = None
     old_version: FileVersion | None = None
     new_version: FileVersion | None = None
     replaced_file_status: os.stat_result | None = None
@@ -181,7 +181,7 @@ class FileChange(NamedTuple):
 class FilesPlan:
     """A plan to restore the files below ``root``.
 
-    ``folders_to_remove`` are removed after an undo if they are empty. ``undone_run_time`` is
+    ``folders_to_remove`` are removed after an undo if they are empty. ``time_of_undone_run`` is
     the time of the run that an undo reverts, or ``""`` if the plan is not an undo.
     """
 
@@ -189,7 +189,7 @@ class FilesPlan:
     root: ProjectRoot
     changes: tuple[FileChange, ...]
     folders_to_remove: tuple[str, ...] = ()
-    undone_run_time: str = ""
+    time_of_undone_run: str = ""
 
     @property
     def changes_to_write(self) -> tuple[FileChange, ...]:
@@ -225,7 +225,7 @@ def plan_file_changes(
 
 
 def read_project_file(
-    root: ProjectRoot, root_descriptor: int, project_path: ProjectPath
+    root: ProjectRoot, root_descriptor: int, path_in_project: ProjectPath
 ) -> tuple[bytes | None, os.stat_result | None]:
     """Return the content and the status of a file, following no symbolic links.
 
@@ -233,9 +233,9 @@ def read_project_file(
     changed. A read-only file may be changed: as in git, replacing a file requires only the
     permission to write to its folder.
     """
-    path = os.path.join(root.real_path, project_path.path)
+    path = os.path.join(root.real_path, path_in_project.path)
     try:
-        with safe_tree.open_folder(root_descriptor, project_path.parts[:-1]) as folder:
+        with safe_tree.open_folder(root_descriptor, path_in_project.parts[:-1]) as folder:
             content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
             if state is not None and state.st_nlink > 1:
                 # A killed run may have left a temporary file that is a second name for this file.
@@ -250,19 +250,19 @@ def read_project_file(
     return (content if state else None), state
 
 
-def require_writable_folder(root_descriptor: int, project_path: ProjectPath) -> None:
+def require_writable_folder(root_descriptor: int, path_in_project: ProjectPath) -> None:
     """Raise WriteFailed if the permissions of a file's folder do not allow writing the file.
 
     If the folder does not exist, the folder in which it would be created is checked.
     """
-    if not safe_tree.is_writable_folder(root_descriptor, project_path.parts[:-1]):
+    if not safe_tree.is_writable_folder(root_descriptor, path_in_project.parts[:-1]):
         raise WriteFailed(
-            f"nothing can be written to the folder of {plain_line(project_path.path)}",
+            f"nothing can be written to the folder of {plain_line(path_in_project.path)}",
             "No file was changed. Make the folder writable.",
         )
 
 
-def read_stored_content(source: StoredContent) -> tuple[bytes, int]:
+def read_content_and_mode(source: StoredFilePath) -> tuple[bytes, int]:
     """Return the stored bytes of a file, and the mode of the file that stores them.
 
     Raise OSError or WriteFailed if the file does not exist or is not a regular file.
@@ -279,8 +279,8 @@ def make_file_version(content: bytes, mode: int) -> FileVersion:
 
 
 def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) -> FileChange:
-    place = target.project_path
-    if place.refusal_reason or root.was_behind_link(place, target.recorded_folder):
+    place = target.path_in_project
+    if place.refusal_reason or root.was_reached_through_link(place, target.recorded_folder):
         return FileChange(
             place, "none", refusal_reason=place.refusal_reason or "it was behind a link"
         )
@@ -337,9 +337,9 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
     )
 
 
-def _read_content_and_mode(source: StoredContent | None) -> tuple[bytes | None, int]:
+def _read_content_and_mode(source: StoredFilePath | None) -> tuple[bytes | None, int]:
     if source is not None:
-        return read_stored_content(source)
+        return read_content_and_mode(source)
     return (None, 0)
 
 

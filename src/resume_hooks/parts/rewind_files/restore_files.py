@@ -27,7 +27,7 @@ from resume_hooks.parts.rewind_files.plan import (
     FileChange,
     FilesPlan,
     FileVersion,
-    StoredContent,
+    StoredFilePath,
     TargetFile,
 )
 from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
@@ -42,10 +42,10 @@ MANIFEST_VERSION = 1
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 """Maximum number of bytes in a manifest. A manifest for ten thousand files has a few MB."""
 
-MAX_RUNS_PER_INSTANT = 1_000
+MAX_RUNS_WITH_SAME_TIME = 1_000
 """Maximum number of runs with the same time. Each run has its own folder."""
 
-_RUN_NAME_PATTERN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
+_REWIND_RUN_FOLDER_NAME_PATTERN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
 """Matches the name of a run's folder.
 
 The name is the time of the run. A number is added if the folder of another run has this time or a
@@ -53,7 +53,7 @@ later time, which happens if the clock went back.
 """
 
 
-def get_copies_folder(session_id: str, where: Where) -> str:
+def get_file_copies_folder(session_id: str, where: Where) -> str:
     """Return the path of the folder that contains the copies of a session's files.
 
     The folder contains a subfolder for each run. It does not exist before the first run.
@@ -69,7 +69,7 @@ def back_up_files(files_plan: FilesPlan, root_descriptor: int, where: Where) -> 
     Raises WriteFailed if a file has changed, cannot be copied, or is in a folder that is not
     writable. In this case no copies remain.
     """
-    parent, now = get_copies_folder(files_plan.session_id, where), clock.now()
+    parent, now = get_file_copies_folder(files_plan.session_id, where), clock.now()
     folder = ""
     is_complete = False
     try:
@@ -81,7 +81,7 @@ def back_up_files(files_plan: FilesPlan, root_descriptor: int, where: Where) -> 
         parent_folders = []
         for change in files_plan.changes_to_write:
             if change.action == "create":
-                parent_folders.append(change.project_path.parts[:-1])
+                parent_folders.append(change.path_in_project.parts[:-1])
         created_folders: dict[str, None] = {}
         for folder_descriptor in parent_folders:
             for parts in safe_tree.list_missing_folders(root_descriptor, folder_descriptor):
@@ -117,7 +117,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
     The plan may contain no changes. Raises NoFileHistory if there is no run, or if the manifest of
     the last run cannot be read. In no case is an older run undone.
     """
-    folder = get_copies_folder(session_id, where)
+    folder = get_file_copies_folder(session_id, where)
     name = _find_newest_run_name(folder)
     if not name:
         raise NoFileHistory(
@@ -136,11 +136,13 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
     root = ProjectRoot.from_folder(get_string(manifest, "root"), where)
     rows = []
     for row in _as_list(manifest.get("files")):
-        rows.append(_parse_target(root, row, StoredContent(folder, (name,))))
+        rows.append(_parse_target(root, row, StoredFilePath(folder, (name,))))
     folders = tuple(path for path in _as_list(manifest.get("folders")) if isinstance(path, str))
     files_plan = plan.plan_file_changes(session_id, root, [row for row in rows if row])
     return dataclasses.replace(
-        files_plan, folders_to_remove=folders, undone_run_time=get_string(manifest, "time") or name
+        files_plan,
+        folders_to_remove=folders,
+        time_of_undone_run=get_string(manifest, "time") or name,
     )
 
 
@@ -163,11 +165,11 @@ def _create_run_folder(parent: str, instant: str) -> str:
 
     Its name sorts after the names of all earlier runs' folders, even if the clock went back.
     """
-    for _ in range(MAX_RUNS_PER_INSTANT):
+    for _ in range(MAX_RUNS_WITH_SAME_TIME):
         runs = (
             run.groups(default="000")
             for name in os.listdir(parent)
-            if (run := _RUN_NAME_PATTERN.fullmatch(name))
+            if (run := _REWIND_RUN_FOLDER_NAME_PATTERN.fullmatch(name))
         )
         last_run = max(runs, default=())
         if last_run and last_run[0] >= instant:
@@ -189,8 +191,8 @@ def _copy_file(
 
     A file that will be created has no copy.
     """
-    plan.require_writable_folder(root_descriptor, change.project_path)
-    content, state = plan.read_project_file(root, root_descriptor, change.project_path)
+    plan.require_writable_folder(root_descriptor, change.path_in_project)
+    content, state = plan.read_project_file(root, root_descriptor, change.path_in_project)
     if content is not None and state:
         current_version = plan.make_file_version(content, state.st_mode)
     else:
@@ -199,7 +201,7 @@ def _copy_file(
         state, change.replaced_file_status
     ):
         raise WriteFailed(
-            f"{change.project_path.path} changed while it was read",
+            f"{change.path_in_project.path} changed while it was read",
             "No file was changed. Run the command again.",
         )
     name = None
@@ -207,7 +209,7 @@ def _copy_file(
         name = str(copy_number)
         state_file.create_file(os.path.join(folder, name), [content])
     return {
-        "path": change.project_path.path,
+        "path": change.path_in_project.path,
         "before": _format_version_row(change.old_version, name),
         "after": _format_version_row(change.new_version, None),
     }
@@ -224,7 +226,7 @@ def _format_version_row(version: FileVersion | None, name: str | None) -> Record
     }
 
 
-def _parse_target(root: ProjectRoot, row: Any, run_folder: StoredContent) -> TargetFile | None:
+def _parse_target(root: ProjectRoot, row: Any, run_folder: StoredFilePath) -> TargetFile | None:
     """Return the state to which an undo restores a file: the file's state before the run.
 
     ``row`` is the file's row in the manifest of the run, and ``run_folder`` is the run's folder. The
@@ -239,7 +241,7 @@ def _parse_target(root: ProjectRoot, row: Any, run_folder: StoredContent) -> Tar
     else:
         name, mode = (None, None)
     if isinstance(name, str) and name.isdecimal():
-        source = StoredContent(run_folder.root_folder, (*run_folder.parts, name))
+        source = StoredFilePath(run_folder.root_folder, (*run_folder.parts, name))
     else:
         source = None
     if isinstance(after_row, dict):
@@ -274,18 +276,20 @@ def write_files(files_plan: FilesPlan, where: Where) -> str:
     root = files_plan.root.real_path
     try:
         with safe_tree.open_root(root) as root_descriptor:
-            return _write_changes(files_plan, root_descriptor, where)
+            return _write_changes_and_get_copies_path(files_plan, root_descriptor, where)
     except OSError as error:
         raise project_files.make_write_error(root, error) from error
 
 
-def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) -> str:
+def _write_changes_and_get_copies_path(
+    files_plan: FilesPlan, root_descriptor: int, where: Where
+) -> str:
     root = files_plan.root.real_path
     copies_path = back_up_files(files_plan, root_descriptor, where)
     written_count = 0
     with catch_termination_signals() as stop_request:
         for folder in {
-            os.path.dirname(os.path.join(root, change.project_path.path))
+            os.path.dirname(os.path.join(root, change.path_in_project.path))
             for change in files_plan.changes_to_write
         }:
             remove_stale_temporaries(folder)
@@ -318,9 +322,9 @@ def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) ->
 
 
 def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
-    path = os.path.join(root, change.project_path.path)
+    path = os.path.join(root, change.path_in_project.path)
     with safe_tree.open_folder(
-        root_descriptor, change.project_path.parts[:-1], create=change.action == "create"
+        root_descriptor, change.path_in_project.parts[:-1], create=change.action == "create"
     ) as folder_descriptor:
         if change.source is None or change.new_version is None:
             if change.replaced_file_status is not None:
@@ -328,9 +332,11 @@ def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
                     path, change.replaced_file_status, folder_descriptor
                 )
             return
-        content, _ = plan.read_stored_content(change.source)
+        content, _ = plan.read_content_and_mode(change.source)
         if plan.make_file_version(content, change.new_version.mode) != change.new_version:
-            raise WriteFailed(f"The backup of {change.project_path.path} changed while it was read")
+            raise WriteFailed(
+                f"The backup of {change.path_in_project.path} changed while it was read"
+            )
         has_same_mode = (
             change.old_version is not None and change.old_version.mode == change.new_version.mode
         )

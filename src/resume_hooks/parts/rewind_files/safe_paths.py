@@ -71,13 +71,13 @@ class ProjectRoot(NamedTuple):
             return ProjectPath(path, (), reason)
         return ProjectPath(relative_path, parts)
 
-    def was_behind_link(self, project_path: ProjectPath, recorded_folder: str) -> bool:
+    def was_reached_through_link(self, path_in_project: ProjectPath, recorded_folder: str) -> bool:
         """Check whether a file was reached through a symbolic link when it was backed up.
 
         ``recorded_folder`` is the file's folder at that time, without symbolic links. If it does not
         end with the folder in the file's path, there was a link.
         """
-        parent_path = "/".join(project_path.parts[:-1])
+        parent_path = "/".join(path_in_project.parts[:-1])
         return bool(recorded_folder and parent_path) and not recorded_folder.endswith(
             f"/{parent_path}"
         )

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, StrictInt
 from resume_hooks.derive.model.port import CallCosts, Model, ModelCalls, ProgressCallback
 from resume_hooks.derive.trim.plan import ASSISTANT, EARLIER_SUMMARY, USER, TrimmableSession
 from resume_hooks.errors import HeadlessFailed
-from resume_hooks.parts.smart_trim.offered_contents import Candidate, Offer
+from resume_hooks.parts.smart_trim.offered_contents import Candidate, OfferedContents
 from resume_hooks.parts.smart_trim.plan import Verdict, build_model_verdict
 from resume_hooks.reading.char_budget import fit_both_ends, indent_text
 from resume_hooks.system.text import collapse_line, format_count, plain_line, plain_text
@@ -33,11 +33,11 @@ from resume_hooks.transcripts.trimmable_pieces import (
 # more, small models make worse choices.
 MAX_CALL_CHARACTERS = 60_000
 # Maximum number of contents in one call. The answer needs about 60 tokens for each choice.
-MAX_CONTENTS_PER_CALL = 60
+MAX_PIECES_PER_MODEL_CALL = 60
 # Maximum number of characters in the outline, which is part of every call.
 MAX_OUTLINE_CHARACTERS = 8_000
 # Maximum number of characters of the last prompt and of the last answer.
-MAX_ENDING_CHARACTERS = 1_500
+MAX_CHARACTERS_OF_LAST_MESSAGE = 1_500
 # Maximum number of characters of a compaction's summary, which replaces the turns before the
 # compaction.
 MAX_SUMMARY_CHARACTERS = 3_000
@@ -58,7 +58,7 @@ _PIECE_KIND_LABELS = {
 }
 
 
-class CallPrompt(NamedTuple):
+class ModelCallPrompt(NamedTuple):
     """The text for one call of the model, and the numbers of the contents in this text."""
 
     text: str
@@ -77,7 +77,7 @@ class _MessageExcerpt(NamedTuple):
     excerpt: str
 
 
-def build_call_prompts(offer: Offer) -> list[CallPrompt]:
+def build_call_prompts(offer: OfferedContents) -> list[ModelCallPrompt]:
     """Return the texts for the calls in which the model judges an offer.
 
     The list is empty if the offer contains no contents for the model.
@@ -100,29 +100,29 @@ def build_call_prompts(offer: Offer) -> list[CallPrompt]:
     heading = "\n".join(
         [
             outline,
-            _format_ending(trimmable),
+            _format_last_messages(trimmable),
             "",
             "PIECES, in order, with the messages between them:",
         ]
     )
-    call_prompts: list[CallPrompt] = []
+    call_prompts: list[ModelCallPrompt] = []
     blocks: list[str] = []
     numbers: list[int] = []
     for candidate, block in zip(offer.candidates, _format_contents(offer, messages), strict=True):
         if blocks and (
-            len(blocks) == MAX_CONTENTS_PER_CALL
+            len(blocks) == MAX_PIECES_PER_MODEL_CALL
             or sum(map(len, blocks)) + len(block) > MAX_CALL_CHARACTERS
         ):
-            call_prompts.append(CallPrompt("\n".join([heading, *blocks]), frozenset(numbers)))
+            call_prompts.append(ModelCallPrompt("\n".join([heading, *blocks]), frozenset(numbers)))
             blocks, numbers = [], []
         blocks.append(block)
         numbers.append(candidate.number)
     if blocks:
-        return [*call_prompts, CallPrompt("\n".join([heading, *blocks]), frozenset(numbers))]
+        return [*call_prompts, ModelCallPrompt("\n".join([heading, *blocks]), frozenset(numbers))]
     return call_prompts
 
 
-def _build_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
+def _build_excerpts(offer: OfferedContents) -> Iterator[_MessageExcerpt]:
     for spoken in offer.trimmable.read_messages():
         max_characters = (
             MAX_SUMMARY_CHARACTERS if spoken.speaker == EARLIER_SUMMARY else MAX_MESSAGE_CHARACTERS
@@ -142,7 +142,7 @@ def _build_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
             )
 
 
-def _format_ending(trimmable: TrimmableSession) -> str:
+def _format_last_messages(trimmable: TrimmableSession) -> str:
     """Return the last prompt and the last answer as text, because they show the current work."""
     last_messages: dict[str, str] = {}
     for spoken in trimmable.read_messages():
@@ -157,12 +157,12 @@ def _format_ending(trimmable: TrimmableSession) -> str:
 
 def _shorten_text(text: str) -> str:
     """Return ``text``. If it is too long, return only its start and its end."""
-    if len(text) <= MAX_ENDING_CHARACTERS:
+    if len(text) <= MAX_CHARACTERS_OF_LAST_MESSAGE:
         return text
-    return f"{text[: MAX_ENDING_CHARACTERS // 2]}\n...\n{text[-MAX_ENDING_CHARACTERS // 2 :]}"
+    return f"{text[: MAX_CHARACTERS_OF_LAST_MESSAGE // 2]}\n...\n{text[-MAX_CHARACTERS_OF_LAST_MESSAGE // 2 :]}"
 
 
-def _format_contents(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Iterator[str]:
+def _format_contents(offer: OfferedContents, messages: Sequence[_MessageExcerpt]) -> Iterator[str]:
     """Yield the text of each piece of content, preceded by the last few messages before the piece."""
     remaining_messages = [message for message in messages if message.speaker != EARLIER_SUMMARY]
     for candidate in offer.candidates:
@@ -232,13 +232,13 @@ words (what it was and its result, such as "test run, 3 failures in test_parser,
 the user in at most 15 words. Choose nothing if everything is needed. Pieces that you don't name stay as they are."""
 
 USER_INSTRUCTIONS_HEADING = "The user's own instructions, which override all of this:"
-HINT_INSTRUCTION = (
+SUPERSEDED_NOTE_INSTRUCTION = (
     "Where a note says that a piece was superseded, repeated or undone, it can be "
     "dropped unless these instructions want it."
 )
 
 MIN_SHOWN_COST_USD = 0.0001  # Minimum cost, in US dollars, that a message mentions.
-TRIM_WITHOUT_MODEL_REMEDY = "Nothing was written. Without a model: resume-hooks trim {session}"
+ADVICE_TO_TRIM_WITHOUT_MODEL = "Nothing was written. Without a model: resume-hooks trim {session}"
 
 
 class ModelChoice(BaseModel):
@@ -259,17 +259,21 @@ class ModelResult(NamedTuple):
     """The choices of a model.
 
     ``unknown_number_count`` is the number of choices whose number was not in the text.
-    ``repeated_number_count`` is the number of choices that repeat an earlier number.
+    ``duplicate_choice_count`` is the number of choices that repeat an earlier number.
     """
 
     verdicts: tuple[Verdict, ...] = ()
     unknown_number_count: int = 0
-    repeated_number_count: int = 0
+    duplicate_choice_count: int = 0
     costs: CallCosts = CallCosts()
 
 
 def ask_model_about_offer(
-    model: Model, offer: Offer, instructions: str, max_seconds: float, progress: ProgressCallback
+    model: Model,
+    offer: OfferedContents,
+    instructions: str,
+    max_seconds: float,
+    progress: ProgressCallback,
 ) -> ModelResult:
     """Ask the model about all contents of an offer, in at most ``max_seconds`` seconds.
 
@@ -306,7 +310,7 @@ def ask_model_about_offer(
         else:
             cost_text = ""
         message = f"The model chose nothing: {error.message}{cost_text}"
-        remedy = TRIM_WITHOUT_MODEL_REMEDY.format(session=offer.trimmable.session.session_id)
+        remedy = ADVICE_TO_TRIM_WITHOUT_MODEL.format(session=offer.trimmable.session.session_id)
         raise HeadlessFailed(
             message, f"{error.remedy} {remedy}".strip(), calls.spent.cost_usd
         ) from error
@@ -316,7 +320,7 @@ def ask_model_about_offer(
 def format_task(instructions: str) -> str:
     """Return the task for the model. If the user gave instructions, they are part of it."""
     return "\n\n".join(
-        [TASK_TEXT, USER_INSTRUCTIONS_HEADING, instructions.strip(), HINT_INSTRUCTION]
+        [TASK_TEXT, USER_INSTRUCTIONS_HEADING, instructions.strip(), SUPERSEDED_NOTE_INSTRUCTION]
         if instructions.strip()
         else [TASK_TEXT]
     )

@@ -85,11 +85,11 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferedContents:
     """The contents about which a smart trim decides.
 
     Rules have already chosen ``rule_choices``, and the model must judge ``candidates``.
-    ``unshown_count`` is the number of contents that were left out because there were too many.
+    ``omitted_content_count`` is the number of contents that were left out because there were too many.
     """
 
     trimmable: TrimmableSession
@@ -98,7 +98,7 @@ class Offer:
     origins: RecordOrigins
     rule_choices: tuple[Choice, ...]
     candidates: tuple[Candidate, ...]
-    unshown_count: int
+    omitted_content_count: int
 
 
 def build_smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
@@ -122,14 +122,14 @@ def build_offer(
     where: Where,
     wanted_keys: AbstractSet[ContentKey] | None = None,
     max_candidates: int = MAX_CANDIDATES,
-) -> Offer:
+) -> OfferedContents:
     """Return the contents that the rules choose, and the contents that the model must judge.
 
     The model must judge the contents with the keys ``wanted_keys`` or, if ``wanted_keys`` is None,
     the ``max_candidates`` largest contents. Raises SessionNotFound if the file has changed since it
     was read.
     """
-    material, origins = trimmable.collect_material(options), trimmable.find_origins(where)
+    material, origins = trimmable.collect_trim_material(options), trimmable.find_origins(where)
     rule_choices = choose_pieces(
         material, options, origins, trimmable.scale, trimmable.context.tokens
     )
@@ -152,7 +152,7 @@ def build_offer(
             [piece for piece in offerable_pieces if build_content_key(piece) in wanted_keys],
         )
     )
-    return Offer(
+    return OfferedContents(
         trimmable,
         options,
         material,

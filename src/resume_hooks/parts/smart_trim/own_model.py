@@ -31,14 +31,14 @@ from resume_hooks.hooks.trim import not_worthwhile_card
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
 from resume_hooks.parts.smart_trim.ask_model import (
-    MAX_CONTENTS_PER_CALL,
+    MAX_PIECES_PER_MODEL_CALL,
     ModelAnswer,
     ask_model_about_offer,
     build_call_prompts,
     format_task,
 )
 from resume_hooks.parts.smart_trim.offered_contents import (
-    Offer,
+    OfferedContents,
     build_offer,
     build_smart_options,
     hash_content,
@@ -53,7 +53,7 @@ from resume_hooks.parts.smart_trim.plan import (
 from resume_hooks.shared_values import MODEL_TIMEOUT_SECONDS
 from resume_hooks.system.invocation import shell_command
 
-RESERVED_PLANNING_SECONDS = 10.0
+SECONDS_RESERVED_FOR_PLANNING = 10.0
 """Number of seconds that are reserved for reading the session and for making the offer."""
 
 PLANNING_PROGRESS_MESSAGE = "looking for contents to drop"
@@ -62,24 +62,24 @@ CONVERSATION_NOTE = (
 )
 NO_OPTIONS_MESSAGE = "Here --smart takes plain words, not options"
 NO_MODEL_MESSAGE = "No model is available here"
-NOT_ASKED_PREFIX = "This session's own model was not asked: "
+MODEL_NOT_ASKED_MESSAGE_PREFIX = "This session's own model was not asked: "
 SESSION_CHANGED_MESSAGE = (
     "The session has changed since its model was asked, so nothing was written"
 )
 
 
-def answer_by_own_model(request: Request, instructions: str) -> Outcome:
+def answer_with_session_model(request: Request, instructions: str) -> Outcome:
     """Ask the session's own model for its choices or, if it has answered, ask the user to confirm them.
 
     Raises ResumeHooksError if this fails.
     """
     if instructions.startswith("-"):
-        raise UsageError(NO_OPTIONS_MESSAGE, _format_shell_remedy(request))
+        raise UsageError(NO_OPTIONS_MESSAGE, _format_advice_to_use_shell(request))
     if request.can_wait:
         return PendingAnswer(PLANNING_PROGRESS_MESSAGE)
     session, model = request.session, ForkedModel(request.own_model_report or {})
     if request.own_model_report is None:
-        raise UsageError(NO_MODEL_MESSAGE, _format_shell_remedy(request))
+        raise UsageError(NO_MODEL_MESSAGE, _format_advice_to_use_shell(request))
     cached_tokens = model.count_cached_tokens(session.path)
     if not (model.was_asked or cached_tokens):
         setting = settings.load_settings(request.where)["summary_model"]
@@ -87,11 +87,15 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
             reason = "its cache is cold"
         else:
             reason = f"summary_model names {setting.value}"
-        raise HeadlessFailed(f"{NOT_ASKED_PREFIX}{reason}", _format_shell_remedy(request))
-    with time_limit(shell_command(f"trim --smart {request.session_id}"), RESERVED_PLANNING_SECONDS):
+        raise HeadlessFailed(
+            f"{MODEL_NOT_ASKED_MESSAGE_PREFIX}{reason}", _format_advice_to_use_shell(request)
+        )
+    with time_limit(
+        shell_command(f"trim --smart {request.session_id}"), SECONDS_RESERVED_FOR_PLANNING
+    ):
         offer = _build_single_call_offer(request, instructions)
         if model.was_asked:
-            return _show_choices(request, model, offer)
+            return _build_choices_reply(request, model, offer)
         # This raises an error if a child of this kind cannot be made from the session.
         agents.draft_child(session, CHILD_KIND, request.where, None)
         call_prompts = build_call_prompts(offer)
@@ -123,7 +127,7 @@ def plan_confirmed_trim(request: Request, instructions: str) -> TrimPlan:
     ).trim_plan
 
 
-def _build_single_call_offer(request: Request, instructions: str) -> Offer:
+def _build_single_call_offer(request: Request, instructions: str) -> OfferedContents:
     """Return an offer whose contents for the model fit into one call.
 
     The largest contents are offered.
@@ -133,18 +137,20 @@ def _build_single_call_offer(request: Request, instructions: str) -> Offer:
         trimmable,
         build_smart_options(None, select_rule_names(instructions)),
         request.where,
-        max_candidates=MAX_CONTENTS_PER_CALL,
+        max_candidates=MAX_PIECES_PER_MODEL_CALL,
     )
     candidate_count = sum(len(part.content_numbers) for part in build_call_prompts(offer)[:1])
     omitted_count = len(offer.candidates) - candidate_count
     return replace(
         offer,
         candidates=offer.candidates[:candidate_count],
-        unshown_count=offer.unshown_count + omitted_count,
+        omitted_content_count=offer.omitted_content_count + omitted_count,
     )
 
 
-def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Question | Report:
+def _build_choices_reply(
+    request: Request, model: ForkedModel, offer: OfferedContents
+) -> Question | Report:
     """Show the model's choices to the user, and ask whether to write the trim."""
     usage_notes = [f"it took {model.usage_text}"] if model.usage_text else []
     _read_stored_verdicts(request, offer)
@@ -154,7 +160,7 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
         )
     except HeadlessFailed as error:
         raise HeadlessFailed(
-            "; ".join([error.message, *usage_notes]), _format_shell_remedy(request)
+            "; ".join([error.message, *usage_notes]), _format_advice_to_use_shell(request)
         ) from error
     smart_plan = smart.plan_smart_trim(
         offer, [*build_rule_verdicts(offer), *result.verdicts], request.where
@@ -175,7 +181,7 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
     ]
     rows = [
         *format_totals(smart_plan.trim_plan),
-        *preview.format_largest_choices(smart_plan, model.name),
+        *preview.format_largest_model_choices(smart_plan, model.name),
         *notes,
     ]
     return Question("\n".join(rows))
@@ -189,10 +195,10 @@ def _store_question(request: Request, question_text: str, kind: str) -> None:
         )
     except OSError as error:
         message = confirmations.describe_storage_error(error)
-        raise HeadlessFailed(message, _format_shell_remedy(request)) from error
+        raise HeadlessFailed(message, _format_advice_to_use_shell(request)) from error
 
 
-def _read_stored_verdicts(request: Request, offer: Offer) -> list[list[Any]]:
+def _read_stored_verdicts(request: Request, offer: OfferedContents) -> list[list[Any]]:
     """Return the stored verdicts about the contents of ``offer``.
 
     Raises PlanOutdated if the verdicts belong to a different offer.
@@ -205,7 +211,7 @@ def _read_stored_verdicts(request: Request, offer: Offer) -> list[list[Any]]:
     return verdicts
 
 
-def _format_verdicts_note(offer: Offer, verdicts: Sequence[Verdict]) -> str:
+def _format_verdicts_note(offer: OfferedContents, verdicts: Sequence[Verdict]) -> str:
     """Return the digest of an offer and the verdicts as JSON text."""
     return json.dumps(
         {
@@ -215,7 +221,7 @@ def _format_verdicts_note(offer: Offer, verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def _hash_offer(offer: Offer) -> str:
+def _hash_offer(offer: OfferedContents) -> str:
     """Return a digest of all contents of an offer and their numbers."""
     model_verdicts = []
     for candidate in offer.candidates:
@@ -225,7 +231,7 @@ def _hash_offer(offer: Offer) -> str:
     )
 
 
-def _format_shell_remedy(request: Request) -> str:
+def _format_advice_to_use_shell(request: Request) -> str:
     instructions = request.text.partition(" ")[2].strip()
     if instructions and not instructions.startswith("-"):
         prompt_option = f" -p {shlex.quote(instructions)}"

@@ -29,7 +29,7 @@ from resume_hooks.errors import PlanOutdated
 from resume_hooks.parts.smart_trim.offered_contents import (
     MODEL_RULE_NAME,
     ContentKey,
-    Offer,
+    OfferedContents,
     build_content_key,
     build_offer,
     hash_content,
@@ -77,7 +77,7 @@ class Verdict(NamedTuple):
         return self.line_number, self.address
 
 
-def build_rule_verdicts(offer: Offer) -> list[Verdict]:
+def build_rule_verdicts(offer: OfferedContents) -> list[Verdict]:
     """Return verdicts for the contents that rules have chosen."""
     pieces = [choice.piece for choice in offer.rule_choices]
     rules = []
@@ -97,12 +97,14 @@ def build_rule_verdicts(offer: Offer) -> list[Verdict]:
     return rules
 
 
-def build_model_verdict(offer: Offer, number: int, description: str, rationale: str) -> Verdict:
+def build_model_verdict(
+    offer: OfferedContents, candidate_number: int, description: str, rationale: str
+) -> Verdict:
     """Return the model's verdict on the content with this number.
 
     Unsafe characters in the model's words are replaced.
     """
-    candidate = offer.candidates[number - 1]
+    candidate = offer.candidates[candidate_number - 1]
     record, address = build_content_key(candidate.piece)
     return Verdict(
         record,
@@ -131,7 +133,9 @@ def neutralize_text(text: str, max_characters: int) -> str:
     )
 
 
-def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Choice]]:
+def match_verdicts(
+    offer: OfferedContents, verdicts: Sequence[Verdict]
+) -> list[tuple[Verdict, Choice]]:
     """Return the pieces of content to trim, oldest first, each with its verdict.
 
     A piece is omitted if its placeholder would save no tokens. Raises PlanOutdated if a piece is no
@@ -180,20 +184,20 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
 class SmartPlan:
     """The plan of a smart trim.
 
-    ``trim_plan`` is the plan from which the code of ``trim`` writes the child. ``rows`` contains
-    each verdict with the choice that it leads to. ``useless_verdict_count`` is the number of
+    ``trim_plan`` is the plan from which the code of ``trim`` writes the child. ``verdicts_with_choices`` contains
+    each verdict with the choice that it leads to. ``verdicts_without_savings_count`` is the number of
     verdicts that would save no tokens.
     """
 
-    offer: Offer
+    offered_contents: OfferedContents
     trim_plan: TrimPlan
-    rows: tuple[tuple[Verdict, Choice], ...]
-    useless_verdict_count: int
+    verdicts_with_choices: tuple[tuple[Verdict, Choice], ...]
+    verdicts_without_savings_count: int
     output_dir: str | None
 
 
 def plan_smart_trim(
-    offer: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: str | None = None
+    offer: OfferedContents, verdicts: Sequence[Verdict], where: Where, output_dir: str | None = None
 ) -> SmartPlan:
     """Plan a child in which the contents of ``verdicts`` are trimmed.
 
@@ -220,14 +224,14 @@ def write_smart_trim(smart_plan: SmartPlan, where: Where) -> Receipt:
     Raises PlanOutdated if a piece of content has changed, and WriteFailed or CheckFailed for the
     same reasons as other trims.
     """
-    session = smart_plan.offer.trimmable.session
+    session = smart_plan.offered_contents.trimmable.session
     current_session = readable_session(session.path, where)
     if (current_session.size, current_session.mtime) == (session.size, session.mtime):
         return child.write_child(smart_plan.trim_plan, where)
-    verdicts = [verdict for verdict, _ in smart_plan.rows]
+    verdicts = [verdict for verdict, _ in smart_plan.verdicts_with_choices]
     trimmable = agents.read_trimmable_session(current_session, where)
     new_plan = replan_smart_trim(
-        trimmable, smart_plan.offer.options, verdicts, where, smart_plan.output_dir
+        trimmable, smart_plan.offered_contents.options, verdicts, where, smart_plan.output_dir
     )
     receipt = child.write_child(new_plan.trim_plan, where)
     return receipt._replace(warnings=(*receipt.warnings, NEW_TURNS_WARNING))

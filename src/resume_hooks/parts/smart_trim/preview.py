@@ -34,12 +34,12 @@ MAX_SHOWN_CHOICES = 3
 def format_preview(smart_plan: SmartPlan) -> str:
     """Return the plan as text: totals, savings for each rule, and the model's choices with its reasons."""
     rows = []
-    for verdict, choice in smart_plan.rows:
+    for verdict, choice in smart_plan.verdicts_with_choices:
         if verdict.chosen_by == MODEL_RULE_NAME:
             rows.append((verdict, choice))
     lines = [format_trim_preview(smart_plan.trim_plan), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
-        tokens = round(choice.count_saved_tokens(smart_plan.offer.trimmable.scale))
+        tokens = round(choice.count_saved_tokens(smart_plan.offered_contents.trimmable.scale))
         lines.append(
             f"  {tokens:>8,}  {format_cell(_describe_choice(choice))}  "
             f"{_format_choice_reference(smart_plan, choice)}"
@@ -50,16 +50,16 @@ def format_preview(smart_plan: SmartPlan) -> str:
     return "\n".join(lines)
 
 
-def format_largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
+def format_largest_model_choices(smart_plan: SmartPlan, model_name: str) -> list[str]:
     """Return lines about the model's choices: their number, and the largest of them."""
-    scale = smart_plan.offer.trimmable.scale
+    scale = smart_plan.offered_contents.trimmable.scale
     rows = []
-    for verdict, choice in smart_plan.rows:
+    for verdict, choice in smart_plan.verdicts_with_choices:
         if verdict.chosen_by == MODEL_RULE_NAME:
             rows.append((choice.count_saved_tokens(scale), verdict, choice))
     largest_rows = sorted(rows, key=lambda row: row[0], reverse=True)[:MAX_SHOWN_CHOICES]
     return [
-        f"chosen by {model}: {len(rows):,}; the largest of them:",
+        f"chosen by {model_name}: {len(rows):,}; the largest of them:",
         *(
             format_cell(f"{saved_tokens:,.0f}  {verdict.description} · {_describe_choice(choice)}")
             for saved_tokens, verdict, choice in largest_rows
@@ -82,8 +82,8 @@ def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str
     """Return warnings about invalid choices, and about contents that were not shown to the model."""
     counts = (
         (answer.unknown_number_count, "named contents that were not shown to it"),
-        (answer.repeated_number_count, "repeated an earlier choice"),
-        (smart_plan.useless_verdict_count, "would save nothing"),
+        (answer.duplicate_choice_count, "repeated an earlier choice"),
+        (smart_plan.verdicts_without_savings_count, "would save nothing"),
     )
     ignored_text = ", ".join(f"{count:,} {problem}" for count, problem in counts if count)
     if ignored_text:
@@ -92,18 +92,19 @@ def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str
         sentences = []
     # For a stored plan, the model is not called and these contents are not reported, because the
     # offer contains only the contents of the plan.
-    if smart_plan.offer.unshown_count and answer.costs.calls:
+    if smart_plan.offered_contents.omitted_content_count and answer.costs.calls:
         sentences.append(
-            f"{smart_plan.offer.unshown_count:,} smaller contents were not shown to the model, and stay."
+            f"{smart_plan.offered_contents.omitted_content_count:,} smaller pieces of content were not "
+            "shown to the model and are kept."
         )
     return sentences
 
 
 def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
     """Return the plan as JSON that ``--plan`` accepts."""
-    offer = smart_plan.offer
+    offer = smart_plan.offered_contents
     choices = []
-    for verdict, choice in smart_plan.rows:
+    for verdict, choice in smart_plan.verdicts_with_choices:
         choices.append(
             {
                 "record": verdict.line_number,
@@ -126,4 +127,8 @@ def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
 
 
 def _format_choice_reference(smart_plan: SmartPlan, choice: Choice) -> str:
-    return str(smart_plan.offer.origins.find_origin_of_record(choice.piece.line_number).reference)
+    return str(
+        smart_plan.offered_contents.origins.find_origin_of_record(
+            choice.piece.line_number
+        ).reference
+    )

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 def answer_smart_trim(request: Request) -> Outcome | None:
     """Answer ``/trim --smart``. Return None for a trim without this option."""
-    option, instructions = _split_smart_option(request.text)
+    option, instructions = _split_option_and_instructions(request.text)
     if option != "--smart":
         return None
     # Imported here because a trim without a model does not need it.
     from resume_hooks.parts.smart_trim import own_model
 
-    return own_model.answer_by_own_model(request, instructions)
+    return own_model.answer_with_session_model(request, instructions)
 
 
-def find_confirmed_trim(options: str, request: Request) -> TrimPlan | None:
+def find_confirmed_trim(option_text: str, request: Request) -> TrimPlan | None:
     """Return the plan that the user confirmed for ``/trim --smart``, or None for an ordinary trim."""
-    option, instructions = _split_smart_option(options)
+    option, instructions = _split_option_and_instructions(option_text)
     if option != "--smart":
         return None
     # Imported here because a trim without a model does not need it.
@@ -40,6 +40,6 @@ def format_smart_trim_help_line() -> str:
     return "  --smart [what to keep] the session's own model chooses"
 
 
-def _split_smart_option(text: str) -> tuple[str, str]:
+def _split_option_and_instructions(text: str) -> tuple[str, str]:
     option, *remaining_text = text.split(maxsplit=1) or [""]
     return option, "".join(remaining_text)

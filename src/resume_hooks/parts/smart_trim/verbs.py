@@ -49,12 +49,12 @@ from resume_hooks.paths import Where, read_regular_file
 if TYPE_CHECKING:
     from resume_hooks.parts.smart_trim.forms import PlannedTrim
 
-ORDINARY_OPTION_NAMES = (
+OPTION_NAMES_INCOMPATIBLE_WITH_SMART = (
     "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
 # Maximum number of bytes in the file that is given with ``--plan``.
 MAX_PLAN_FILE_BYTES = 16 * 1024 * 1024
-NO_TERMINAL_REMEDY = (
+MISSING_TERMINAL_REMEDY = (
     "There is no terminal to confirm in: add --yes, or save the plan and apply it later "
     "(--json > plan.json, then --plan plan.json --yes)."
 )
@@ -70,7 +70,7 @@ def refuse_options_that_need_smart(_: Any) -> NoReturn:
 
 def smart_trim(options: Any) -> Receipt:
     """Show the plan of a smart trim, and write the child if the user agrees."""
-    _refuse_ordinary_options(options)
+    _refuse_options_incompatible_with_smart(options)
     refuse_start_in_other_folder(options)
     stored_plan = _read_stored_plan(options)
     if options.locator is None and stored_plan:
@@ -85,14 +85,14 @@ def smart_trim(options: Any) -> Receipt:
         options, agents.draft_child(session, CHILD_KIND, options.where, options.output_dir)
     )
     if stored_plan:
-        smart_plan, result = _restore_plan(trimmable, stored_plan, options)
+        smart_plan, result = _build_plan_from_stored_plan(trimmable, stored_plan, options)
     else:
         smart_plan, result = _ask_model(trimmable, options)
     plan_text = f"{preview.format_preview(smart_plan)}\n\n{preview.format_costs(result.costs)}"
     should_write = smart_plan.trim_plan.is_worthwhile and not options.dry_run
     is_asking = should_write and not options.yes and options.is_interactive
 
-    def write_smart_child(_: TrimPlan, where: Where) -> Receipt:
+    def write_smart_child(_unused_plan: TrimPlan, where: Where) -> Receipt:
         return smart.write_smart_trim(smart_plan, where)
 
     receipt = write_trim(
@@ -102,7 +102,7 @@ def smart_trim(options: Any) -> Receipt:
         write_smart_child,
     ).receipt
     if should_write and not options.yes and not is_asking:
-        notes = [NO_TERMINAL_REMEDY]
+        notes = [MISSING_TERMINAL_REMEDY]
     else:
         notes = []
     receipt = receipt._replace(
@@ -113,7 +113,7 @@ def smart_trim(options: Any) -> Receipt:
         "smart": {**preview.build_plan_data(smart_plan), "spent": result.costs},
     }
 
-    def format_answer() -> str:
+    def format_outcome() -> str:
         """Return the outcome as text. If the plan was not shown before, the text begins with the plan."""
         outcome = "Nothing was written."
         if receipt.written:
@@ -124,7 +124,7 @@ def smart_trim(options: Any) -> Receipt:
             return outcome
         return f"{plan_text}\n\n{outcome}"
 
-    return print_child(options, receipt, extra_fields, format_answer)
+    return print_child(options, receipt, extra_fields, format_outcome)
 
 
 def _is_plan_confirmed(options: Any, plan_text: str, _: TrimPlan) -> bool:
@@ -137,10 +137,10 @@ def _is_plan_confirmed(options: Any, plan_text: str, _: TrimPlan) -> bool:
     return bool(options.confirm_write("Write this child?", is_asking=True))
 
 
-def _refuse_ordinary_options(options: Any) -> None:
+def _refuse_options_incompatible_with_smart(options: Any) -> None:
     """Raise UsageError if an option for ordinary trims was given, or if ``--timeout`` is invalid."""
     get_source = click.get_current_context().get_parameter_source
-    for name in ORDINARY_OPTION_NAMES:
+    for name in OPTION_NAMES_INCOMPATIBLE_WITH_SMART:
         if get_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(
                 f"--{name.replace('_', '-')} and --smart can't be combined",
@@ -173,7 +173,7 @@ def _ask_model(trimmable: TrimmableSession, options: Any) -> tuple[SmartPlan, Mo
     return smart.plan_smart_trim(offer, verdicts, options.where, options.output_dir), result
 
 
-def _restore_plan(
+def _build_plan_from_stored_plan(
     trimmable: TrimmableSession, stored_plan: PlannedTrim, options: Any
 ) -> tuple[SmartPlan, ModelResult]:
     """Return a smart plan from a stored plan.

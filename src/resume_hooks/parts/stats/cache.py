@@ -20,7 +20,7 @@ from resume_hooks.parts.stats.count import (
     TranscriptTotals,
     count_transcript,
     parse_totals,
-    serialise_counts,
+    serialise_totals,
 )
 from resume_hooks.paths import Where, project_key, read_regular_file
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
@@ -40,7 +40,9 @@ from resume_hooks.transcripts.head_tail import HeadTail
 CACHE_FILE = "stats.json"
 CACHE_VERSION = 1  # The version of the cache. A cache with a different version is discarded.
 MAX_CACHE_BYTES = 256 * 1024 * 1024  # Maximum number of bytes of the cache.
-MAX_DELETED_TRANSCRIPTS = 20_000  # Maximum number of deleted transcripts whose counts are kept.
+MAX_DELETED_TRANSCRIPTS_IN_CACHE = (
+    20_000  # Maximum number of deleted transcripts whose counts are kept.
+)
 
 ProgressReporter = Callable[[int, int], None]
 
@@ -49,7 +51,7 @@ class TranscriptCounts(NamedTuple):
     """The counts of a transcript.
 
     ``exists`` is false if the transcript was deleted. ``agent_id`` is the id of a sub-agent, or
-    ``""``. ``folder`` is the name of the project folder, ``program`` is the agent that wrote the
+    ``""``. ``folder`` is the name of the project folder, ``agent_name`` is the agent that wrote the
     transcript, and ``path`` is its current or last path.
     """
 
@@ -59,7 +61,7 @@ class TranscriptCounts(NamedTuple):
     byte_count: int
     exists: bool
     totals: TranscriptTotals
-    program: str
+    agent_name: str
     path: str = ""
 
 
@@ -70,8 +72,14 @@ class AllCounts(NamedTuple):
     newly_read_transcript_count: int
 
 
+class _FileState(NamedTuple):
+    path: str
+    byte_count: int
+    modified_at_ns: int
+
+
 class _CachedCounts(NamedTuple):
-    file_stamp: tuple[str, int, int]
+    file_state: _FileState
     totals: TranscriptTotals
 
 
@@ -92,7 +100,7 @@ def gather_counts(
             current_keys.add(key)
     outdated_files = {}
     for key, file in files.items():
-        if key not in current_keys or cached_counts[key].file_stamp != _build_file_stamp(file):
+        if key not in current_keys or cached_counts[key].file_state != _get_file_state(file):
             outdated_files[key] = file
     total, done_bytes, updated_counts = (
         sum(file.size for file in outdated_files.values()),
@@ -113,7 +121,7 @@ def gather_counts(
                     else lineage_finder.find_parent(file.path),
                 )
             updated_counts[key] = _CachedCounts(
-                _build_file_stamp(file), _add_parent_size(counts, file, lineage_finder)
+                _get_file_state(file), _add_parent_size(counts, file, lineage_finder)
             )
     if outdated_files:
         _save_cache(updated_counts, files.keys(), where)
@@ -141,8 +149,8 @@ def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
     return files
 
 
-def _build_file_stamp(file: TranscriptFile) -> tuple[str, int, int]:
-    return (file.path, file.size, file.mtime_ns)
+def _get_file_state(file: TranscriptFile) -> _FileState:
+    return _FileState(file.path, file.size, file.mtime_ns)
 
 
 def _add_parent_size(
@@ -184,10 +192,10 @@ def _build_transcript_counts(
     exists: bool,
 ) -> TranscriptCounts:
     session_id, _, agent = key.partition("/")
-    path, size, _ = cached_counts.file_stamp
-    program = agent_name_of_path(path, where)
+    path, size, _ = cached_counts.file_state
+    agent_name = agent_name_of_path(path, where)
     folder = path.removeprefix(where.projects + os.sep).partition(os.sep)[0]
-    if program != CLAUDE_NAME:
+    if agent_name != CLAUDE_NAME:
         folder = next(map(project_key, cached_counts.totals.folders), "")
     is_superseded = (
         exists and cached_counts.totals.child is not None and lineage_finder.is_superseded(path)
@@ -196,7 +204,7 @@ def _build_transcript_counts(
         counts = cached_counts.totals._replace(child=None)
     else:
         counts = cached_counts.totals
-    return TranscriptCounts(session_id, agent, folder, size, exists, counts, program, path)
+    return TranscriptCounts(session_id, agent, folder, size, exists, counts, agent_name, path)
 
 
 def _build_cache_path(where: Where) -> str:
@@ -218,7 +226,7 @@ def _read_cache(where: Where) -> dict[str, _CachedCounts]:
         with contextlib.suppress(ValueError, TypeError, AttributeError, IndexError):
             path, size, mtime, *counts = row
             cached_counts[str(key)] = _CachedCounts(
-                (str(path), int(size), int(mtime)), parse_totals(counts)
+                _FileState(str(path), int(size), int(mtime)), parse_totals(counts)
             )
     return cached_counts
 
@@ -229,11 +237,14 @@ def _save_cache(
     """Replace the cache file. If that fails, the only effect is that the next run takes longer."""
     existing_set = set(existing_keys)
     deleted_keys = [key for key in cached_counts if key not in existing_set]
-    deleted_keys.sort(key=lambda key: cached_counts[key].file_stamp[2])
+    deleted_keys.sort(key=lambda key: cached_counts[key].file_state.modified_at_ns)
     rows = {}
-    for key in [*deleted_keys[-MAX_DELETED_TRANSCRIPTS:], *existing_set & cached_counts.keys()]:
-        counts = serialise_counts(cached_counts[key].totals)
-        rows[replace_surrogates(key)] = [*cached_counts[key].file_stamp, *counts]
+    for key in [
+        *deleted_keys[-MAX_DELETED_TRANSCRIPTS_IN_CACHE:],
+        *existing_set & cached_counts.keys(),
+    ]:
+        counts = serialise_totals(cached_counts[key].totals)
+        rows[replace_surrogates(key)] = [*cached_counts[key].file_state, *counts]
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
             _build_cache_path(where),

@@ -34,7 +34,7 @@ _OUR_HOOK_COMMAND_PATTERN = re.compile(
 
 _TIMESTAMP_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
 _EVENT_NAME_PATTERN = re.compile(r"[A-Za-z]{3,40}")
-MAX_EXACT_MILLISECONDS = (
+MAX_UNROUNDED_MILLISECONDS = (
     100  # A duration with more milliseconds is rounded to two significant digits.
 )
 OUR_HOOKS, OTHER_HOOKS = "ours", "others"
@@ -42,11 +42,11 @@ OUR_HOOKS, OTHER_HOOKS = "ours", "others"
 # compaction.
 START_KIND, COMPACTION_KIND = "start", "compaction"
 # This number stands for a stretch without an edit, in place of the number of calls before the edit.
-NO_EDIT_CALLS = -1
+CALL_COUNT_WITHOUT_EDIT = -1
 # Maximum number of calls in a tally. A larger number is replaced with this number.
 MAX_COUNTED_CALLS = 10_000
 
-TalliesByName = dict[str, dict[str, dict[int, int]]]
+TalliesByNameAndDay = dict[str, dict[str, dict[int, int]]]
 """Maps a name and a day to a tally, which maps each number to its frequency."""
 
 
@@ -79,13 +79,13 @@ def count_transcript(
     of the user. The parent of a child is recorded in the first line of the child's file, or in this
     plugin's links (``linked_parent``). A linked parent is used only if the child is a handoff.
     """
-    counter = _scan_for_counts(
+    counter = _count_transcript_contents(
         path,
         is_subagent=is_subagent,
         linked_parent=linked_parent if linked_parent and linked_parent.kind == "handoff" else None,
     )
     size = read_stated_size(path) if counter.parent else None
-    return counter.make_counts(size.original_tokens if size else 0)
+    return counter.build_totals(size.original_tokens if size else 0)
 
 
 def read_requests(path: str) -> list[ApiRequest]:
@@ -95,12 +95,12 @@ def read_requests(path: str) -> list[ApiRequest]:
     """
     return [
         request
-        for request in _scan_for_counts(path).requests.values()
+        for request in _count_transcript_contents(path).requests.values()
         if not request.is_side_request
     ]
 
 
-def _scan_for_counts(
+def _count_transcript_contents(
     path: str, *, is_subagent: bool = False, linked_parent: Parent | None = None
 ) -> _TranscriptCounter:
     try:
@@ -134,8 +134,8 @@ class _TranscriptCounter:
         self._folders: dict[str, None] = {}
         self._turns: dict[str, int] = {}
         self.requests: dict[str, ApiRequest] = {}
-        self._hooks: TalliesByName = {}
-        self._stretches: TalliesByName = {}
+        self._hooks: TalliesByNameAndDay = {}
+        self._stretches: TalliesByNameAndDay = {}
         if parent:
             self._stretch_kind = replace_surrogates(parent.kind[:MAX_KIND_CHARACTERS])
         else:
@@ -175,7 +175,7 @@ class _TranscriptCounter:
                         self._finish_stretch(min(len(self._call_days) - 1, MAX_COUNTED_CALLS))
                         break
         elif get_string(record, "subtype") == records.COMPACTION:
-            self._finish_stretch(NO_EDIT_CALLS)
+            self._finish_stretch(CALL_COUNT_WITHOUT_EDIT)
             self._stretch_kind = COMPACTION_KIND
         else:
             for event, is_ours, duration in _read_hook_durations(record):
@@ -189,7 +189,7 @@ class _TranscriptCounter:
     def _finish_stretch(self, calls_before_edit: int) -> None:
         """End the current stretch at its first edit or at a compaction, and count it if it contains calls.
 
-        ``calls_before_edit`` is the number of calls before the edit, or ``NO_EDIT_CALLS`` without
+        ``calls_before_edit`` is the number of calls before the edit, or ``CALL_COUNT_WITHOUT_EDIT`` without
         an edit.
         """
         if self._call_days:
@@ -235,9 +235,9 @@ class _TranscriptCounter:
         if not self._first_request_tokens and not record.get("isSidechain"):
             self._first_request_tokens = sent_tokens
 
-    def make_counts(self, parent_size: int) -> TranscriptTotals:
-        """Return the counts of the transcript. ``parent_size`` is the context size of its parent, or 0."""
-        self._finish_stretch(NO_EDIT_CALLS)
+    def build_totals(self, parent_tokens: int) -> TranscriptTotals:
+        """Return the counts of the transcript. ``parent_tokens`` is the context size of its parent, or 0."""
+        self._finish_stretch(CALL_COUNT_WITHOUT_EDIT)
         days = {day: DayCounts(turn_count=turns) for day, turns in self._turns.items()}
         for request in self.requests.values():
             added_day = DayCounts(
@@ -249,7 +249,7 @@ class _TranscriptCounter:
         else:
             kind = ""
         if kind:
-            child = ChildCounts(kind, self._parent_time, parent_size, self._first_request_tokens)
+            child = ChildCounts(kind, self._parent_time, parent_tokens, self._first_request_tokens)
         else:
             child = None
         return TranscriptTotals(
@@ -257,7 +257,7 @@ class _TranscriptCounter:
         )
 
 
-def _add_to_tally(tallies: TalliesByName, name: str, day: str, value: int) -> None:
+def _add_to_tally(tallies: TalliesByNameAndDay, name: str, day: str, value: int) -> None:
     numbers = tallies.setdefault(name, {}).setdefault(day, {})
     numbers[value] = numbers.get(value, 0) + 1
 
@@ -333,15 +333,15 @@ class TranscriptTotals(NamedTuple):
     ``folders`` are the first working directories that its records name. ``hooks`` counts the runs
     of hooks by event and owner (for example ``Stop|ours``) and by duration in milliseconds.
     ``stretches`` counts the stretches by kind and by the number of calls before the first edit, or
-    ``NO_EDIT_CALLS`` for a stretch without an edit. ``stretches`` is None if the counts come from
+    ``CALL_COUNT_WITHOUT_EDIT`` for a stretch without an edit. ``stretches`` is None if the counts come from
     the cache of an older version.
     """
 
     folders: tuple[str, ...]
     days: Mapping[str, DayCounts]
-    hooks: TalliesByName
+    hooks: TalliesByNameAndDay
     child: ChildCounts | None = None
-    stretches: TalliesByName | None = None
+    stretches: TalliesByNameAndDay | None = None
 
 
 def round_duration(duration: float) -> int:
@@ -351,12 +351,12 @@ def round_duration(duration: float) -> int:
     """
     count = round(duration)
     step: int = 10 ** max(0, len(str(count)) - 2)
-    if count < MAX_EXACT_MILLISECONDS:
+    if count < MAX_UNROUNDED_MILLISECONDS:
         return count
     return round(count / step) * step
 
 
-def serialise_counts(counts: TranscriptTotals) -> list[Any]:
+def serialise_totals(counts: TranscriptTotals) -> list[Any]:
     """Return the counts as a list that can be written as JSON."""
     days = {day: list(totals) for day, totals in counts.days.items()}
     child = None if counts.child is None else list(counts.child)
@@ -370,7 +370,7 @@ def serialise_counts(counts: TranscriptTotals) -> list[Any]:
 
 
 def parse_totals(row: Any) -> TranscriptTotals:
-    """Return the counts from a row that this or an older version of ``serialise_counts`` made.
+    """Return the counts from a row that this or an older version of ``serialise_totals`` made.
 
     Raise TypeError, ValueError or AttributeError if ``row`` contains other values.
     """
@@ -387,7 +387,7 @@ def parse_totals(row: Any) -> TranscriptTotals:
 
 
 def _serialise_tallies(
-    tallies_by_name: TalliesByName,
+    tallies_by_name: TalliesByNameAndDay,
 ) -> dict[str, dict[str, list[tuple[int, int]]]]:
     tallies = {}
     for name, by_day in tallies_by_name.items():
@@ -395,8 +395,8 @@ def _serialise_tallies(
     return tallies
 
 
-def _parse_tallies(rows: Any) -> TalliesByName:
-    tallies: TalliesByName = {}
+def _parse_tallies(rows: Any) -> TalliesByNameAndDay:
+    tallies: TalliesByNameAndDay = {}
     for name, by_day in rows.items():
         days = tallies[str(name)] = {}
         for day, pairs in by_day.items():

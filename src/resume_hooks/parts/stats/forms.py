@@ -65,7 +65,7 @@ class SavingSummary(StrictModel):
     saved: int = saving_field(lambda saving: saving.saved_tokens)
 
 
-stretch_field = FieldDeclarer[totals.StretchSummary]()
+stretch_field = FieldDeclarer[totals.CallsBeforeEditSummary]()
 
 
 class StretchSummary(StrictModel):
@@ -84,13 +84,14 @@ class StretchSummary(StrictModel):
         lambda stretch: stretch.stretch_count, "the number of stretches with a tool call"
     )
     edited: int = stretch_field(
-        lambda stretch: stretch.edited_stretch_count,
+        lambda stretch: stretch.stretch_with_edit_count,
         "the number of stretches with an edit; median and p75 cover only these",
     )
     median: int = stretch_field(
-        lambda stretch: stretch.median_calls, "the median number of calls before the first edit"
+        lambda stretch: stretch.median_call_count,
+        "the median number of calls before the first edit",
     )
-    p75: int = stretch_field(lambda stretch: stretch.p75_calls)
+    p75: int = stretch_field(lambda stretch: stretch.p75_call_count)
 
 
 hook_field = FieldDeclarer[totals.HookSummary]()
@@ -120,7 +121,7 @@ class FolderSize(StrictModel):
     size: int = entry_field(lambda entry: entry.byte_count, "bytes")
 
 
-price_field = FieldDeclarer[threshold.Price]()
+price_field = FieldDeclarer[threshold.ThresholdCost]()
 
 
 class Price(StrictModel):
@@ -137,7 +138,7 @@ class Price(StrictModel):
     )
     way: str = price_field(lambda price: price.strategy, "trim, or handoff")
     times: int = price_field(
-        lambda price: price.reduction_count, "the number of reductions at the threshold"
+        lambda price: price.context_reduction_count, "the number of reductions at the threshold"
     )
     left: int = price_field(
         lambda price: price.remaining_tokens, "the average number of tokens after a reduction"

@@ -22,8 +22,8 @@ from resume_hooks.parts.stats.count import ApiRequest
 from resume_hooks.settings import DEFAULT_HANDOFF_SIZE
 from resume_hooks.transcripts.tokens import USUAL_CACHED_TOKENS
 
-HANDOFF_TOKEN_COUNT = convert_size_to_tokens(DEFAULT_HANDOFF_SIZE)
-TOKEN_THRESHOLDS = (200_000, 150_000, 100_000)
+DEFAULT_HANDOFF_TOKENS = convert_size_to_tokens(DEFAULT_HANDOFF_SIZE)
+CONTEXT_SIZE_THRESHOLDS = (200_000, 150_000, 100_000)
 TRIMMED_FRACTION = 0.5
 """The fraction of a session's growth that a trim removes. According to docs/figures.md, a trim
 removes 44,000 of 83,000 tokens."""
@@ -38,17 +38,17 @@ ASSUMPTIONS_TEXT = (
 )
 
 
-class Price(NamedTuple):
+class ThresholdCost(NamedTuple):
     """The cost of all requests and their answers, in units of an input token's cost.
 
     ``threshold_tokens`` is 0 for the actual cost. The other costs apply if each session is reduced
-    by a trim or a handoff when it reaches the threshold. ``reduction_count`` is the number of
+    by a trim or a handoff when it reaches the threshold. ``context_reduction_count`` is the number of
     reductions, after which ``remaining_tokens`` tokens remain on average.
     """
 
     threshold_tokens: int
     strategy: str
-    reduction_count: int
+    context_reduction_count: int
     remaining_tokens: int
     cache_read_tokens: int
     cache_write_tokens: int
@@ -57,14 +57,14 @@ class Price(NamedTuple):
 
 def compute_threshold_costs(
     sessions: Iterable[Sequence[ApiRequest]], first_day: str
-) -> list[Price]:
+) -> list[ThresholdCost]:
     """Return the costs of the requests since ``first_day``, one cost for each threshold and strategy.
 
     The first cost is the actual cost, without a threshold. A strategy is a trim or a handoff.
     """
     requests_by_session = [session for session in sessions if session]
     strategies = [(0, "")]
-    for threshold_tokens in TOKEN_THRESHOLDS:
+    for threshold_tokens in CONTEXT_SIZE_THRESHOLDS:
         strategies += [(threshold_tokens, TRIM_VALUE), (threshold_tokens, DEFAULT_HANDOFF_SIZE)]
     prices = []
     for threshold_tokens, strategy in strategies:
@@ -76,10 +76,10 @@ def compute_threshold_costs(
         for replayed_session in replayed_sessions:
             remaining_sizes.extend(replayed_session.remaining_sizes)
         prices.append(
-            Price(
+            ThresholdCost(
                 threshold_tokens,
                 strategy,
-                reduction_count=len(remaining_sizes),
+                context_reduction_count=len(remaining_sizes),
                 remaining_tokens=round(sum(remaining_sizes) / max(1, len(remaining_sizes))),
                 cache_read_tokens=round(sum(each.cache_read_tokens for each in replayed_sessions)),
                 cache_write_tokens=round(
@@ -98,9 +98,17 @@ class _ReplayedSession:
     """
 
     def __init__(
-        self, threshold_tokens: int, strategy: str, first_day: str, requests: Sequence[ApiRequest]
+        self,
+        threshold_tokens: int,
+        strategy: str,
+        first_day: str,
+        requests: Sequence[ApiRequest],
     ) -> None:
-        self.threshold_tokens, self.strategy, self.first_day = threshold_tokens, strategy, first_day
+        self.threshold_tokens, self.strategy, self.first_day = (
+            threshold_tokens,
+            strategy,
+            first_day,
+        )
         self.first_request_tokens = self.min_tokens = requests[0].sent_tokens
         self.cached_tokens = min(
             requests[0].cached_tokens or USUAL_CACHED_TOKENS, self.first_request_tokens
@@ -167,7 +175,7 @@ class _ReplayedSession:
         kept_tokens = next(
             (turns for turns in recent_tokens if turns <= max_tokens), recent_tokens[-1]
         )
-        return round(self.first_request_tokens + HANDOFF_TOKEN_COUNT + kept_tokens)
+        return round(self.first_request_tokens + DEFAULT_HANDOFF_TOKENS + kept_tokens)
 
     def _add_request_cost(self, request: ApiRequest, *, is_after_reduction: bool) -> None:
         if request.day < self.first_day:

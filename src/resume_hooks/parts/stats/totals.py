@@ -10,7 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from resume_hooks.parts.stats.cache import TranscriptCounts
-from resume_hooks.parts.stats.count import NO_EDIT_CALLS, OUR_HOOKS, DayCounts, TalliesByName
+from resume_hooks.parts.stats.count import (
+    CALL_COUNT_WITHOUT_EDIT,
+    OUR_HOOKS,
+    DayCounts,
+    TalliesByNameAndDay,
+)
 from resume_hooks.paths import Where
 
 # Maximum number of files and folders to count. If there are more, the reported size is too small.
@@ -73,20 +78,20 @@ class HookSummary(NamedTuple):
     p95_ms: int
 
 
-class StretchSummary(NamedTuple):
+class CallsBeforeEditSummary(NamedTuple):
     """The numbers of tool calls before the first edit, for one kind of stretch.
 
     A stretch begins at the start of a session, at a compaction or at the creation of a child, and
-    ends at the first edit. Only stretches with a tool call are counted. ``edited_stretch_count`` of
-    them contain an edit. ``median_calls`` and ``p75_calls`` are percentiles of the numbers of calls
+    ends at the first edit. Only stretches with a tool call are counted. ``stretch_with_edit_count`` of
+    them contain an edit. ``median_call_count`` and ``p75_call_count`` are percentiles of the numbers of calls
     before the edit.
     """
 
     kind: str
     stretch_count: int
-    edited_stretch_count: int
-    median_calls: int
-    p75_calls: int
+    stretch_with_edit_count: int
+    median_call_count: int
+    p75_call_count: int
 
 
 class Statistics(NamedTuple):
@@ -102,7 +107,7 @@ class Statistics(NamedTuple):
     subagent_count: int
     months: list[MonthSummary]
     savings: list[SavingSummary]
-    stretches: list[StretchSummary]
+    calls_before_edit: list[CallsBeforeEditSummary]
     hooks: list[HookSummary]
 
 
@@ -124,9 +129,9 @@ def make_statistics(transcripts: list[TranscriptCounts], first_day: str) -> Stat
         ),
         subagent_count=sum(bool(transcript.agent_id) for transcript in active_transcripts),
         months=_sum_months(active_transcripts, first_day),
-        savings=_sum_savings(transcripts, first_day),
-        stretches=_sum_stretches(transcripts, first_day),
-        hooks=_sum_hooks(transcripts, first_day),
+        savings=_summarize_savings(transcripts, first_day),
+        calls_before_edit=_summarize_stretches(transcripts, first_day),
+        hooks=_summarize_hooks(transcripts, first_day),
     )
 
 
@@ -158,7 +163,7 @@ def _sum_months(transcripts: list[TranscriptCounts], first_day: str) -> list[Mon
     return [MonthSummary(month, len(sessions[month]), *sums[month]) for month in sorted(sums)]
 
 
-def _sum_savings(transcripts: list[TranscriptCounts], first_day: str) -> list[SavingSummary]:
+def _summarize_savings(transcripts: list[TranscriptCounts], first_day: str) -> list[SavingSummary]:
     rows: dict[tuple[str, str], SavingSummary] = {}
     for transcript in transcripts:
         child = transcript.totals.child
@@ -177,30 +182,34 @@ def _sum_savings(transcripts: list[TranscriptCounts], first_day: str) -> list[Sa
     return [rows[key] for key in sorted(rows)]
 
 
-def _sum_stretches(transcripts: list[TranscriptCounts], first_day: str) -> list[StretchSummary]:
+def _summarize_stretches(
+    transcripts: list[TranscriptCounts], first_day: str
+) -> list[CallsBeforeEditSummary]:
     rows = []
     for kind, calls_counts in sorted(
-        _sum_tallies(
+        _sum_tallies_by_name(
             (transcript.totals.stretches or {} for transcript in transcripts), first_day
         ).items()
     ):
         edited_calls = {}
         for calls, count in calls_counts.items():
-            if calls != NO_EDIT_CALLS:
+            if calls != CALL_COUNT_WITHOUT_EDIT:
                 edited_calls[calls] = count
         percentiles = compute_percentile(edited_calls, 50), compute_percentile(edited_calls, 75)
         rows.append(
-            StretchSummary(
+            CallsBeforeEditSummary(
                 kind, sum(calls_counts.values()), sum(edited_calls.values()), *percentiles
             )
         )
     return rows
 
 
-def _sum_hooks(transcripts: list[TranscriptCounts], first_day: str) -> list[HookSummary]:
+def _summarize_hooks(transcripts: list[TranscriptCounts], first_day: str) -> list[HookSummary]:
     rows = []
     for key, durations in sorted(
-        _sum_tallies((transcript.totals.hooks for transcript in transcripts), first_day).items()
+        _sum_tallies_by_name(
+            (transcript.totals.hooks for transcript in transcripts), first_day
+        ).items()
     ):
         event, _, owner = key.partition("|")
         median_ms, p95_ms = (
@@ -213,7 +222,9 @@ def _sum_hooks(transcripts: list[TranscriptCounts], first_day: str) -> list[Hook
     return rows
 
 
-def _sum_tallies(tallies: Iterable[TalliesByName], first_day: str) -> dict[str, dict[int, int]]:
+def _sum_tallies_by_name(
+    tallies: Iterable[TalliesByNameAndDay], first_day: str
+) -> dict[str, dict[int, int]]:
     sums: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for tally in tallies:
         for name, by_day in tally.items():
@@ -232,7 +243,7 @@ class FolderSize(NamedTuple):
     byte_count: int
 
 
-def measure_state_folder(where: Where) -> list[FolderSize]:
+def measure_state_folder_entries(where: Where) -> list[FolderSize]:
     """Return the files and folders in the state folder, largest first.
 
     Return [] if the state folder does not exist.

@@ -110,7 +110,7 @@ def test_live_records_match_the_request(rollout: Path, tmp_path: Path) -> None:
                 )
         elif items.item_type(one.payload) == items.REASONING_TYPE and items.item_text(one.payload):
             assert items.item_text(one.payload) in thoughts
-    pairs = items.pair_calls([one.payload for one in history.items])
+    pairs = items.pair_calls_with_outputs([one.payload for one in history.items])
     own = {name: answer for name, (_, answer) in transcript.call_results.items() if name in pairs}
     assert own.keys() == pairs.keys()
     assert [name for name, pair in pairs.items() if pair.output_index < 0] == [
@@ -399,7 +399,7 @@ def test_a_damaged_rollout_is_converted_or_refused(tmp_path: Path) -> None:
             ]
         except ResumeHooksError:
             continue
-        items.pair_calls(left)
+        items.pair_calls_with_outputs(left)
         assert all(
             isinstance(items.item_text(one), str) and items.count_item_characters(one)
             for one in left
@@ -465,7 +465,7 @@ def test_the_history_has_the_items_of_the_reference_reader(rollout: Path) -> Non
     assert (
         history.token_count == [one["last_token_usage"]["total_tokens"] for one in infos if one][-1]
     )
-    found = items.pair_calls([one.payload for one in history.items])
+    found = items.pair_calls_with_outputs([one.payload for one in history.items])
     assert all(
         pair.call_index < pair.output_index for pair in found.values() if pair.output_index >= 0
     )

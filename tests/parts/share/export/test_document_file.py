@@ -15,9 +15,9 @@ import pytest
 
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.parts.share.export import document_file
-from resume_hooks.parts.share.export.document import format_file_name
+from resume_hooks.parts.share.export.document import build_file_name
 from resume_hooks.parts.share.export.document_file import (
-    read_replaceable_file_status,
+    read_status_of_file_to_replace,
     write_document,
 )
 from resume_hooks.storage import atomic
@@ -39,7 +39,7 @@ def test_an_unusable_path_is_refused(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for place in ("link", "nowhere/a.html", "folder"):
         with pytest.raises(WriteFailed):
-            read_replaceable_file_status(str(tmp_path / place), force=True)
+            read_status_of_file_to_replace(str(tmp_path / place), force=True)
     assert not (tmp_path / "target").exists()
 
 
@@ -49,7 +49,7 @@ def test_a_file_created_or_changed_meanwhile_is_kept(tmp_path: Path) -> None:
     path.write_bytes(b"theirs")
     with pytest.raises(WriteFailed):
         write_document(str(path), iter([b"new"]), None)
-    over = read_replaceable_file_status(str(path), force=True)
+    over = read_status_of_file_to_replace(str(path), force=True)
     path.write_bytes(b"theirs, longer")
     with pytest.raises(WriteFailed, match="meanwhile"):
         write_document(str(path), iter([b"new"]), over)
@@ -66,7 +66,7 @@ def test_a_failed_write_keeps_the_existing_file(
     path = tmp_path / "a.html"
     if exists:
         path.write_bytes(b"mine")
-    over = read_replaceable_file_status(str(path), force=True)
+    over = read_status_of_file_to_replace(str(path), force=True)
 
     def raise_disk_full_error(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -111,5 +111,5 @@ def test_a_failed_write_keeps_the_existing_file(
 )
 def test_document_names_fit_every_file_system(title: str, name: str) -> None:
     """A document's name contains words of the title and the session's id, and fits every file system."""
-    assert format_file_name(title, "1a2b3c4d-0000-4000-8000-000000000000", "html") == name
+    assert build_file_name(title, "1a2b3c4d-0000-4000-8000-000000000000", "html") == name
     assert len(name.encode()) < 200

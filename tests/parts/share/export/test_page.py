@@ -22,13 +22,13 @@ from resume_hooks.parts.share.export.page.markup import (
     show_control_characters,
 )
 from resume_hooks.parts.share.export.page.texts import (
+    CSS_CLASSES_BY_TOKEN_TYPE,
     LEXERS_BY_LANGUAGE,
     MAX_COLOURED_CHARACTERS,
     MAX_COLOURED_LINE_CHARACTERS,
     MAX_COLOURED_LINES,
     MAX_COMPARED_LINES,
     MAX_PROSE_CHARACTERS,
-    TOKEN_CLASSES,
     build_code_markup,
     build_difference_markup,
     build_picture_markup,
@@ -164,7 +164,7 @@ def test_long_code_is_not_highlighted() -> None:
         "x = " + "1" * MAX_COLOURED_LINE_CHARACTERS,
     ):
         assert "<span" not in build_code_markup(text, "python")
-    assert all(kind.startswith("Token.") for kind, _ in TOKEN_CLASSES)
+    assert all(kind.startswith("Token.") for kind, _ in CSS_CLASSES_BY_TOKEN_TYPE)
 
 
 def test_a_difference_shows_changed_lines() -> None:

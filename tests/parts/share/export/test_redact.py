@@ -59,9 +59,9 @@ def test_each_secret_is_counted_once() -> None:
     """A secret that is in a text and also in a title is removed from both but counted once."""
     found = make_redactor()
     assert GITHUB_TOKEN not in found.redact_and_cut_text(f"token {GITHUB_TOKEN} here")
-    assert sum(found.removed_secrets.values()) == 1
+    assert sum(found.removed_secret_counts.values()) == 1
     assert GITHUB_TOKEN not in found.redact_line(f"token {GITHUB_TOKEN} here")
-    assert sum(found.removed_secrets.values()) == 1
+    assert sum(found.removed_secret_counts.values()) == 1
     assert GITHUB_TOKEN in make_redactor(redact=False).redact_and_cut_text(
         f"token {GITHUB_TOKEN} here"
     )
@@ -101,7 +101,7 @@ def test_a_long_text_is_shortened_with_a_notice() -> None:
     found = make_redactor(10)
     assert found.redact_and_cut_text("0123456789") == "0123456789"
     assert found.redact_and_cut_text("0123456789abc") == "0123456789\n[cut: 3 more characters]"
-    assert found.cut_text_count == 1
+    assert found.shortened_text_count == 1
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,10 @@ def test_the_whole_conversation_includes_compacted_turns(session_of_every_kind: 
     assert selected_line_numbers(session_of_every_kind) == list(range(20))
     assert selected_line_numbers(session_of_every_kind, LIVE_ONLY) == list(range(5, 20))
     found = select_conversation(session_file(str(session_of_every_kind)), CONVERSATION, set())
-    assert (found.states_by_line[0], found.states_by_line[7]) == (COMPACTED, LIVE)
+    assert (found.record_states_by_line_number[0], found.record_states_by_line_number[7]) == (
+        COMPACTED,
+        LIVE,
+    )
     assert [turn.number for turn in found.turns_by_line.values()] == [1, 2, 3]
     assert (found.context_tokens, found.damaged_line_count, found.repeated_record_count) == (
         2_500,
@@ -59,7 +62,10 @@ def test_an_abandoned_branch_is_marked(config_home: ConfigHome) -> None:
     path = write_session(config_home.project(), SESSION, records)
     assert selected_line_numbers(path) == [0, 1, 4, 5]
     assert selected_line_numbers(path, ALL_RECORDS) == [0, 1, 2, 3, 4, 5]
-    assert select_conversation(session_file(path), ALL_RECORDS, set()).states_by_line[2] == BRANCH
+    assert (
+        select_conversation(session_file(path), ALL_RECORDS, set()).record_states_by_line_number[2]
+        == BRANCH
+    )
 
 
 def test_copied_records_are_not_exported_again(config_home: ConfigHome) -> None:

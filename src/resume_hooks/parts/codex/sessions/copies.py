@@ -83,7 +83,7 @@ class ThreadCopies:
             self.build_copy_path(meta.cwd, meta.thread_id),
             thread_name or get_string(first_line.record, TITLE_KEY),
         )
-        segments, missing_reason = find_readable_segments(rollout_path, find_rollout)
+        segments, incompleteness_reason = find_readable_segments(rollout_path, find_rollout)
         segment_stats = [(segment.path, os.stat(segment.path)) for segment in segments]
         state = repr(
             [
@@ -97,12 +97,12 @@ class ThreadCopies:
                 "file": rollout_path,
                 "state": state,
             }
-            if window_tokens := self._find_window_size(segments, find_rollout):
+            if window_tokens := self._find_context_window_size(segments, find_rollout):
                 first_fields["context_window"] = window_tokens
             encoded_records = (
                 orjson.dumps(record) + b"\n"
                 for record in _build_copy_records(
-                    first_fields, segments, meta.thread_id, missing_reason, thread_name
+                    first_fields, segments, meta.thread_id, incompleteness_reason, thread_name
                 )
             )
             try:
@@ -120,7 +120,9 @@ class ThreadCopies:
             os.utime(path)
         return path
 
-    def _find_window_size(self, segments: list[ThreadSegment], find_rollout: RolloutFinder) -> int:
+    def _find_context_window_size(
+        self, segments: list[ThreadSegment], find_rollout: RolloutFinder
+    ) -> int:
         """Return the size of the model's context window in tokens, or 0 if no file contains it.
 
         The newest file of the thread that contains a size determines the result. A new fork
@@ -128,14 +130,14 @@ class ThreadCopies:
         searched.
         """
         for segment in reversed(segments):
-            if window_tokens := RolloutEnds(segment.path, self._agent).window:
+            if window_tokens := RolloutEnds(segment.path, self._agent).context_window_tokens:
                 return window_tokens
         forked_from = segments[-1].meta.forked_from_id
         parent = find_rollout(forked_from) if forked_from else None
         if parent is None:
             return 0
         try:
-            return RolloutEnds(parent, self._agent).window
+            return RolloutEnds(parent, self._agent).context_window_tokens
         except SessionNotFound:  # The file was deleted after it was listed.
             return 0
 
@@ -173,15 +175,15 @@ class ThreadCopies:
 
 
 def _build_copy_records(
-    first_fields: Record,
+    first_record: Record,
     segments: list[ThreadSegment],
     thread_id: str,
-    missing_reason: str,
+    incompleteness_reason: str,
     thread_name: str,
 ) -> Iterator[Record]:
-    yield first_fields
-    if missing_reason:
-        text = f"The earlier conversation is missing: {missing_reason}."
+    yield first_record
+    if incompleteness_reason:
+        text = f"The earlier conversation is missing: {incompleteness_reason}."
         notice = {
             "type": records.SYSTEM,
             "subtype": "informational",

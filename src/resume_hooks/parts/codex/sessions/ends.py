@@ -35,7 +35,7 @@ from resume_hooks.transcripts.head_tail import (
 from resume_hooks.transcripts.metadata_records import CUSTOM_TITLE
 from resume_hooks.transcripts.records import Record, get_string, parse_positive_count
 
-_WINDOW_FIELD_PATTERN = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
+_CONTEXT_WINDOW_FIELD_PATTERN = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
 
 
 class RolloutEnds(HeadTail):
@@ -105,8 +105,8 @@ class RolloutEnds(HeadTail):
         size of the context window.
         """
         first_fields = build_first_record(self.meta, self._first_line, self._agent)
-        if self.window:
-            first_fields["context_window"] = self.window
+        if self.context_window_tokens:
+            first_fields["context_window"] = self.context_window_tokens
         return [first_fields, *self._convert_bytes(self.head)]
 
     def _iterate_head_records(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - the head is already converted
@@ -172,9 +172,9 @@ class RolloutEnds(HeadTail):
         return ""
 
     @cached_property
-    def window(self) -> int:
+    def context_window_tokens(self) -> int:
         """The size of the model's context window in tokens, or 0 if the tail does not contain it."""
-        windows = _WINDOW_FIELD_PATTERN.findall(self.tail)
+        windows = _CONTEXT_WINDOW_FIELD_PATTERN.findall(self.tail)
         if windows:
             return parse_positive_count(int(windows[-1]))
         return 0
@@ -216,7 +216,7 @@ class RolloutEnds(HeadTail):
 
     def _convert_lines(self, lines: Iterable[RolloutLine]) -> Iterator[Record]:
         converter = RecordConverter(self.meta.thread_id, usage_comes_first=self._usage_comes_first)
-        converter.apply_meta(self.meta)
+        converter.update_session_fields(self.meta)
         for line in lines:
             yield from converter.add_line(line)
         yield from converter.finish_response()

@@ -22,7 +22,7 @@ SESSIONS_FOLDER, ARCHIVED_FOLDER = "sessions", "archived_sessions"
 MAX_FOLDER_DEPTH = 4
 # Number of bytes at the beginning of a file in which the working directory is searched for first.
 # Old clients may write long fields before the working directory.
-HEAD_BYTES = 8 * 1024
+HEAD_BYTE_COUNT = 8 * 1024
 
 _CWD_FIELD_PATTERN = re.compile(rb'"cwd":"(?:[^"\\]|\\.)*+"')
 
@@ -77,7 +77,7 @@ def read_thread_cwd(path: str) -> str:
     """Return the working directory in which a thread was started, or ``""`` if it is unknown."""
     try:
         with open(path, "rb") as stream:
-            head = stream.read(HEAD_BYTES)
+            head = stream.read(HEAD_BYTE_COUNT)
         match = _CWD_FIELD_PATTERN.search(head)
         if match:
             cwd = get_string(parse_record(b"{%s}" % match[0]) or {}, "cwd")

@@ -43,7 +43,7 @@ SETTINGS_FILE = "config.toml"
 LOCKS_FOLDER = "thread-writer-locks"
 # The number of seconds for which a thread is considered open after a write. Older clients have no
 # lock files.
-OPEN_AFTER_WRITE_SECONDS = 60
+MAX_OPEN_SECONDS_AFTER_WRITE = 60
 # If a child was modified more than this number of seconds after its creation, the change may come
 # from Codex and not from this plugin. The child is then considered open.
 MAX_CHILD_WRITE_SECONDS = 2
@@ -116,7 +116,7 @@ class Codex:
     def to_common_format(self, session: SessionFile) -> SessionFile:
         """Return the session with the path and size of its copy. Create or update the copy first."""
         rollout = session.source_path or self.original_path(session.path)
-        path = self._update_transcript_copy(rollout)
+        path = self._update_copy_and_get_path(rollout)
         return session._replace(path=path, size=os.stat(path).st_size, source_path=rollout)
 
     @contextlib.contextmanager
@@ -129,7 +129,7 @@ class Codex:
         copy_existed = os.path.lexists(
             self._copies.build_copy_path(read_thread_cwd(path), _parse_thread_id(path))
         )
-        copy_path = self._update_transcript_copy(path)
+        copy_path = self._update_copy_and_get_path(path)
         try:
             yield copy_path
         finally:
@@ -215,7 +215,7 @@ class Codex:
             age_seconds = time.time() - os.stat(session.original_path).st_mtime
         except OSError as error:
             return f"it is unknown whether Codex has the session open ({error.strerror})"
-        if age_seconds >= OPEN_AFTER_WRITE_SECONDS or self._is_unchanged_child(session):
+        if age_seconds >= MAX_OPEN_SECONDS_AFTER_WRITE or self._is_unchanged_child(session):
             return ""
         return f"it was written {max(0, round(age_seconds))} seconds ago"
 
@@ -274,7 +274,7 @@ class Codex:
             ("resume", session_id),
         )
 
-    def _update_transcript_copy(self, rollout: str) -> str:
+    def _update_copy_and_get_path(self, rollout: str) -> str:
         return self._copies.update_copy(
             rollout,
             self.find_file_by_id,

@@ -39,7 +39,7 @@ from resume_hooks.transcripts.records import Record, get_mapping, get_string, pa
 ENCRYPTED_SUMMARY_TEXT = (
     "[What was said before is a summary that only the model's provider can read.]"
 )
-TRANSCRIPT_TYPE = "agent-session"  # The type of the first line in a converted transcript.
+FIRST_RECORD_TYPE = "agent-session"  # The type of the first line in a converted transcript.
 # The entrypoint of a run without a screen. Claude Code uses the same name.
 HEADLESS_ENTRYPOINT = "sdk-exec"
 # The text that records an interruption by the user. Claude Code uses the same text.
@@ -64,7 +64,7 @@ def build_first_record(meta: ThreadMeta, first_line: Record, agent: str) -> Reco
             "continued_at": meta.created_at,
             "continuation_type": "fork",
         }
-    return {"type": TRANSCRIPT_TYPE, "agent": agent, "sessionId": meta.thread_id, **parent_fields}
+    return {"type": FIRST_RECORD_TYPE, "agent": agent, "sessionId": meta.thread_id, **parent_fields}
 
 
 def convert_lines(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]:
@@ -159,7 +159,7 @@ class RecordConverter:
             return [*self.finish_response(), {"type": PLUGIN_LINE_TYPE, **payload}]
         if line.kind == META_LINE:
             self._ids.add_meta_line(line)
-            self.apply_meta(parse_meta(payload))
+            self.update_session_fields(parse_meta(payload))
         elif line.kind == TURN_CONTEXT_LINE:
             self._session_fields["cwd"] = get_string(payload, "cwd") or self._session_fields["cwd"]
             self._model = get_string(payload, "model") or self._model
@@ -176,7 +176,7 @@ class RecordConverter:
         finished_records, self._pending_records, self._has_result = self._pending_records, [], False
         return finished_records
 
-    def apply_meta(self, meta: ThreadMeta) -> None:
+    def update_session_fields(self, meta: ThreadMeta) -> None:
         """Use the metadata of a first line for the following records.
 
         Later metadata replaces earlier metadata, except for the working directory.
@@ -200,7 +200,7 @@ class RecordConverter:
             yield from self.finish_response()
             self._begin_turn(item)
             yield from self._build_user_records(line, uuid, item)
-        elif kind in codex_items.ENCRYPTED_TYPES:
+        elif kind in codex_items.ENCRYPTED_SUMMARY_TYPES:
             yield from self.finish_response()
             yield self._build_message_record(
                 line, uuid, records.USER, ENCRYPTED_SUMMARY_TEXT, isCompactSummary=True
@@ -246,10 +246,10 @@ class RecordConverter:
         elif not codex_items.is_prompt(item):
             flags = _build_harness_fields(item)
             yield self._build_message_record(line, uuid, records.USER, blocks, **flags)
-        elif _has_editor_text(item):
+        elif _has_text_from_editor(item):
             request = codex_items.request_text(item)
             yield self._build_message_record(
-                line, derive_second_record_id(uuid), records.USER, blocks, isMeta=True
+                line, derive_second_id_of_split_item(uuid), records.USER, blocks, isMeta=True
             )
             yield self._build_message_record(
                 line, uuid, records.USER, request, **self._prompt_fields
@@ -313,7 +313,7 @@ class RecordConverter:
             codex_items.call_id(item),
             self._use_counts.pop(codex_items.call_id(item), 1),
         )
-        outputs = read_use_outputs(item, use_count)
+        outputs = read_tool_outputs(item, use_count)
         results: list[Record] = []
         for index, output in enumerate(outputs):
             use_id = _format_tool_use_id(call_id, index)
@@ -338,7 +338,10 @@ class RecordConverter:
         summary record that contains all other items.
         """
         compacted = apply_compaction(line.payload, [prompt for _, prompt in self._turns if prompt])
-        uuid, summary_id = self._ids.derive_id("boundary"), self._ids.derive_id("summary")
+        uuid, summary_id = (
+            self._ids.derive_record_id("boundary"),
+            self._ids.derive_record_id("summary"),
+        )
         last_parent, self._parent, self._turns = self._parent, None, []
         boundary_fields = {
             "subtype": records.COMPACTION,
@@ -352,9 +355,9 @@ class RecordConverter:
         for item in compacted:
             uuid = self._ids.assign_next_id(item)
             self._begin_turn(item)
-            if codex_items.item_type(item) in codex_items.ENCRYPTED_TYPES:
+            if codex_items.item_type(item) in codex_items.ENCRYPTED_SUMMARY_TYPES:
                 summary_blocks.append({"type": records.TEXT, "text": ENCRYPTED_SUMMARY_TEXT})
-            elif _has_editor_text(item):
+            elif _has_text_from_editor(item):
                 request = codex_items.request_text(item)
                 summary_blocks.append({"type": records.TEXT, "text": request})
             elif codex_items.opens_turn(item) or get_string(item, "role") == "assistant":
@@ -384,7 +387,9 @@ class RecordConverter:
         if kind == "turn_aborted" and get_string(payload, "reason") == "interrupted":
             return [*self.finish_response(), *self._convert_interruption(line)]
         if kind == "token_count":
-            usage = _convert_usage(get_mapping(get_mapping(payload, "info"), "last_token_usage"))
+            usage = _convert_to_claude_usage(
+                get_mapping(get_mapping(payload, "info"), "last_token_usage")
+            )
         else:
             usage = {}
         if not usage:
@@ -401,7 +406,7 @@ class RecordConverter:
     def _convert_interruption(self, line: RolloutLine) -> Iterator[Record]:
         """Yield a record of the user's interruption, unless a message to the model has already reported it."""
         if not self._is_interrupted:
-            uuid = self._ids.derive_id(f"interruption {line.timestamp}")
+            uuid = self._ids.derive_record_id(f"interruption {line.timestamp}")
             yield self._build_message_record(line, uuid, records.USER, INTERRUPTION_TEXT)
         self._is_interrupted = False
 
@@ -485,7 +490,7 @@ def _was_rejected(item: Record) -> bool:
     return codex_items.item_text(item).startswith(_REJECTION_PREFIXES)
 
 
-def _has_editor_text(item: Record) -> bool:
+def _has_text_from_editor(item: Record) -> bool:
     """Check whether an item is a prompt with text that an editor added before the user's request."""
     is_prompt = codex_items.is_prompt(item)
     return is_prompt and codex_items.request_text(item) != codex_items.item_text(item)
@@ -519,12 +524,12 @@ def _format_tool_use_id(call_id: str, index: int) -> str:
     return call_id
 
 
-def derive_second_record_id(uuid: str) -> str:
+def derive_second_id_of_split_item(item_id: str) -> str:
     """Return the id of the second record that is made from one item."""
-    return f"{uuid[:-1]}{(int(uuid[-1], 16) + 8) % 16:x}"
+    return f"{item_id[:-1]}{(int(item_id[-1], 16) + 8) % 16:x}"
 
 
-def _convert_usage(token_counts: Record) -> Record:
+def _convert_to_claude_usage(token_counts: Record) -> Record:
     """Return the token counts of a response in Claude Code's format.
 
     Return ``{}`` if ``token_counts`` contains no input tokens.
@@ -548,8 +553,8 @@ def _convert_usage(token_counts: Record) -> Record:
 
 
 # The maximum number of encoded characters in a picture. A text replaces a larger picture.
-MAX_PICTURE_CHARACTERS = 8 * 1024 * 1024
-_PICTURE_TAG_PATTERN = re.compile(r"</?image\b[^>]{0,200}>")
+MAX_ENCODED_IMAGE_CHARACTERS = 8 * 1024 * 1024
+_IMAGE_TAG_PATTERN = re.compile(r"</?image\b[^>]{0,200}>")
 _DATA_URL_PATTERN = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
 _EXIT_CODE_PATTERN = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
 _RUNNING_TASK_ID_PATTERN = re.compile(r"running with (session ID \d{1,9}|cell ID \d{1,9})\b")
@@ -565,7 +570,7 @@ _PRINTED_EXIT_CODE_PATTERN = re.compile(
 )
 """Matches the last line of an output if this line is an exit code that a script printed."""
 
-_OUTPUT_HEAD_PATTERN = re.compile(
+_OUTPUT_HEADER_PATTERN = re.compile(
     r"(?:(?:Chunk ID|Wall time|Process exited with code|Exit code|Original token count|"
     r"Total output lines|Script completed)\b[^\n]{0,80}\n){1,8}(?:Output:(?:\n|\Z))?"
 )
@@ -595,7 +600,7 @@ command, or a command could not run."""
 _COMMAND_RESULT_PREFIX = '{"chunk_id":'
 # Number of characters at the beginning and at the end of an output that are searched for the exit
 # code.
-EXIT_CODE_SEARCH_CHARACTERS = 400
+CHARACTERS_SEARCHED_FOR_EXIT_CODE = 400
 
 
 def build_message_blocks(item: Record) -> list[Record]:
@@ -603,7 +608,7 @@ def build_message_blocks(item: Record) -> list[Record]:
     part_blocks = [_build_block(part) for part in codex_items.content_parts(item)]
     blocks = []
     for block in part_blocks:
-        if block and not _PICTURE_TAG_PATTERN.fullmatch(get_string(block, "text").strip()):
+        if block and not _IMAGE_TAG_PATTERN.fullmatch(get_string(block, "text").strip()):
             blocks.append(block)
     return blocks
 
@@ -616,7 +621,7 @@ def _build_block(part: Record) -> Record | None:
         return None
     url = get_string(part, "image_url")
     match = _DATA_URL_PATTERN.match(url)
-    if len(url) > MAX_PICTURE_CHARACTERS:
+    if len(url) > MAX_ENCODED_IMAGE_CHARACTERS:
         return {
             "type": records.TEXT,
             "text": f"[A picture of {len(url):,} characters, which is left out here.]",
@@ -639,13 +644,13 @@ class ToolOutput(NamedTuple):
     extra_fields: Record
 
 
-def read_use_outputs(item: Record, use_count: int) -> list[ToolOutput]:
-    """Return one output for each of the ``use_count`` tool uses that ``item`` answers."""
+def read_tool_outputs(item: Record, tool_use_count: int) -> list[ToolOutput]:
+    """Return one output for each of the ``tool_use_count`` tool uses that ``item`` answers."""
     head, *parts = codex_items.content_parts(item) or [{}]
-    if use_count > 1 and len(parts) == use_count:
+    if tool_use_count > 1 and len(parts) == tool_use_count:
         return [read_output({**item, "output": [head, part]}) for part in parts]
     first_output = read_output(item)
-    return [first_output, *[ToolOutput("", first_output.is_failure, {})] * (use_count - 1)]
+    return [first_output, *[ToolOutput("", first_output.is_failure, {})] * (tool_use_count - 1)]
 
 
 def read_output(item: Record) -> ToolOutput:
@@ -670,37 +675,39 @@ def read_output(item: Record) -> ToolOutput:
         text, get_string(blocks[-1], "text") if blocks else ""
     )
     if len(blocks) == 2 and "text" in blocks[1]:
-        printed_text, printed_fields = _unwrap_command_output(get_string(blocks[1], "text"))
+        printed_text, printed_fields = _split_output_and_result_fields(
+            get_string(blocks[1], "text")
+        )
         extra_fields |= printed_fields
         blocks[1] = {**blocks[1], "text": printed_text}
     if not extra_fields and text.startswith(_SCRIPT_SUCCESS_PREFIX):
         extra_fields[records.EXIT_STATUS_FIELD] = None  # The script did not print the exit code.
     status = extra_fields.get(records.EXIT_STATUS_FIELD) or 0
     if text:
-        blocks = _remove_output_head(blocks, status)
+        blocks = _remove_output_header(blocks, status)
     is_failure = is_failure or status != 0
     if len(blocks) == 1 and "text" in blocks[0]:
         return ToolOutput(get_string(blocks[0], "text"), is_failure, extra_fields)
     return ToolOutput(blocks or "", is_failure, extra_fields)
 
 
-def _remove_output_head(blocks: list[Record], status: int) -> list[Record]:
+def _remove_output_header(blocks: list[Record], exit_code: int) -> list[Record]:
     """Return an output without the lines that the client writes before it.
 
-    If ``status`` is not 0, the output then begins with a line such as ``Exit code 1``.
+    If ``exit_code`` is not 0, the output then begins with a line such as ``Exit code 1``.
     """
     text = get_string(blocks[0], "text")
-    head = _OUTPUT_HEAD_PATTERN.match(text)
+    head = _OUTPUT_HEADER_PATTERN.match(text)
     if head is not None:
         text = text[head.end() :]
     output_body = blocks[1:]
     if head is not None and output_body and not text.strip():
-        if "text" not in output_body[0] and not status:
+        if "text" not in output_body[0] and not exit_code:
             return output_body
         text = get_string(output_body[0], "text")
         output_body = output_body[1:] if "text" in output_body[0] else output_body
-    if status:
-        text = f"Exit code {status}\n{text}"
+    if exit_code:
+        text = f"Exit code {exit_code}\n{text}"
     return [{"type": records.TEXT, "text": text}, *output_body]
 
 
@@ -709,17 +716,17 @@ def _parse_exit_code_or_task_id(first_text: str, last_text: str) -> Record:
 
     ``first_text`` and ``last_text`` are the texts of the first and the last part of the output.
     """
-    if match := _EXIT_CODE_PATTERN.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
+    if match := _EXIT_CODE_PATTERN.search(first_text[:CHARACTERS_SEARCHED_FOR_EXIT_CODE]):
         return {records.EXIT_STATUS_FIELD: int(match[1])}
-    if _ABORTED_OUTPUT_PATTERN.search(first_text[-EXIT_CODE_SEARCH_CHARACTERS:]):
+    if _ABORTED_OUTPUT_PATTERN.search(first_text[-CHARACTERS_SEARCHED_FOR_EXIT_CODE:]):
         return {records.EXIT_STATUS_FIELD: INTERRUPTED_STATUS}
     if match := _TRUNCATED_RESULT_PATTERN.match(last_text):
         return {records.EXIT_STATUS_FIELD: int(match[1])}
-    if match := _RUNNING_TASK_ID_PATTERN.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
+    if match := _RUNNING_TASK_ID_PATTERN.search(first_text[:CHARACTERS_SEARCHED_FOR_EXIT_CODE]):
         return {
             records.TASK_FIELD: match[1].replace("cell ID ", "cell ").removeprefix("session ID ")
         }
-    ending = last_text[-EXIT_CODE_SEARCH_CHARACTERS:]
+    ending = last_text[-CHARACTERS_SEARCHED_FOR_EXIT_CODE:]
     if match := _PRINTED_SESSION_ID_PATTERN.search(ending):
         return {records.TASK_FIELD: match[1]}
     if first_text.startswith(_SCRIPT_OUTPUT_PREFIX) and (
@@ -729,7 +736,7 @@ def _parse_exit_code_or_task_id(first_text: str, last_text: str) -> Record:
     return {}
 
 
-def _unwrap_command_output(text: str) -> tuple[str, Record]:
+def _split_output_and_result_fields(text: str) -> tuple[str, Record]:
     """Return the output of a command, and its exit code or task id as fields of a result block.
 
     ``text`` is expected to be a whole command result that a script printed. Any other text is

@@ -53,10 +53,10 @@ class GoalTracker:
         if line.event_type() == GOAL_EVENT_TYPE:
             self._set_goal(get_mapping(line.payload, "goal"))
         elif line.kind == ITEM_LINE:
-            self._apply_item(line.payload)
+            self._update_goal_from_item(line.payload)
         return self.goal != previous_goal
 
-    def _apply_item(self, item: Record) -> None:
+    def _update_goal_from_item(self, item: Record) -> None:
         kind = codex_items.item_type(item)
         if kind == "function_call" and get_string(item, "name") in {
             UPDATE_GOAL_TOOL,

@@ -36,7 +36,7 @@ CHARACTERS_PER_TOKEN = 2.84
 ORIGINAL_ID_KEY = "uuid"
 
 
-class Item(NamedTuple):
+class HistoryItem(NamedTuple):
     """An item of the history, with its ``payload``, its time, its id, and the location of its line.
 
     ``part_index`` is the index of the item in the ``replacement_history`` of a compaction, or -1 if
@@ -72,22 +72,24 @@ class ItemIdAssigner:
         if not self._has_begun:
             self._state = parse_meta(meta.payload).thread_id.encode()
 
-    def assign_next_id(self, payload: Record, line_id: object = None) -> str:
-        """Return the id of the next item. If its line contains a valid id (``line_id``), return that id."""
+    def assign_next_id(self, payload: Record, recorded_id: object = None) -> str:
+        """Return the id of the next item. If its line contains a valid id (``recorded_id``), return that id."""
         self._has_begun = True
         self._state = hashlib.blake2b(
             self._state + codex_items.dump_json(payload), digest_size=16
         ).digest()
-        if isinstance(line_id, str) and is_session_id(line_id):
-            return line_id
+        if isinstance(recorded_id, str) and is_session_id(recorded_id):
+            return recorded_id
         return _format_uuid(self._state)
 
-    def derive_id(self, kind: str) -> str:
+    def derive_record_id(self, record_kind: str) -> str:
         """Return an id for a record that is not made from an item, for example for a compaction boundary.
 
-        ``kind`` identifies the kind of record.
+        ``record_kind`` identifies the kind of record.
         """
-        return _format_uuid(hashlib.blake2b(self._state + kind.encode(), digest_size=16).digest())
+        return _format_uuid(
+            hashlib.blake2b(self._state + record_kind.encode(), digest_size=16).digest()
+        )
 
 
 class ThreadHistory:
@@ -100,7 +102,7 @@ class ThreadHistory:
     """
 
     def __init__(self, own_file: str = "") -> None:
-        self.items: list[Item] = []
+        self.items: list[HistoryItem] = []
         self.window = 0
         self._client_count = 0
         self._own_file = own_file
@@ -145,9 +147,9 @@ class ThreadHistory:
         uuid = self._ids.assign_next_id(
             payload, line.record.get(ORIGINAL_ID_KEY) if part_index < 0 else None
         )
-        if codex_items.item_type(payload) != codex_items.UNSENT_ITEM_TYPE:
+        if codex_items.item_type(payload) != codex_items.ITEM_TYPE_NOT_SENT_TO_MODEL:
             self.items.append(
-                Item(payload, line.timestamp, uuid, line.file, line.line_number, part_index)
+                HistoryItem(payload, line.timestamp, uuid, line.file, line.line_number, part_index)
             )
 
     def _apply_event(self, line: RolloutLine) -> None:

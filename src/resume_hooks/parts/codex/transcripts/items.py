@@ -32,10 +32,10 @@ the types of these outputs. A call and its output have the same ``call_id``."""
 
 # The types of calls that have no output.
 HOSTED_CALL_TYPES = frozenset({"web_search_call", "image_generation_call"})
-ENCRYPTED_TYPES = frozenset({"compaction", "context_compaction", "compaction_summary"})
+ENCRYPTED_SUMMARY_TYPES = frozenset({"compaction", "context_compaction", "compaction_summary"})
 """The types of summaries that only the model's provider can read."""
 
-UNSENT_ITEM_TYPE = "ghost_snapshot"
+ITEM_TYPE_NOT_SENT_TO_MODEL = "ghost_snapshot"
 
 SUMMARY_PREFIX = "Another language model started to solve this problem"
 """The beginning of the summary of a compaction if the summary is not encrypted."""
@@ -72,7 +72,7 @@ _GOAL_NOTICE_PREFIX = '<codex_internal_context source="user_goal">'
 # The kind of the message in which Codex tells the model about the user's goal.
 _GOAL_NOTICE_KIND = "user.goal"
 # Since Codex 0.15x, the names of all kinds of messages from the user begin with this text.
-_USER_KIND_PREFIX = "user."
+_USER_MESSAGE_KIND_PREFIX = "user."
 
 
 class CallPair(NamedTuple):
@@ -134,7 +134,7 @@ def is_harness_message(item: Record) -> bool:
     ):
         return not any(
             isinstance(kind, str)
-            and kind.startswith(_USER_KIND_PREFIX)
+            and kind.startswith(_USER_MESSAGE_KIND_PREFIX)
             and kind != _GOAL_NOTICE_KIND
             for kind in kinds
         )
@@ -189,7 +189,7 @@ def opens_turn(item: Record) -> bool:
 
 def is_summary(item: Record) -> bool:
     """Check whether an item is the summary of a compaction, encrypted or not."""
-    return item_type(item) in ENCRYPTED_TYPES or (
+    return item_type(item) in ENCRYPTED_SUMMARY_TYPES or (
         opens_turn(item) and item_text(item).lstrip().startswith(SUMMARY_PREFIX)
     )
 
@@ -265,7 +265,7 @@ def call_arguments(item: Record) -> Record:
     return {"input": _format_value_as_text(arguments)}
 
 
-def pair_calls(items: list[Record]) -> dict[str, CallPair]:
+def pair_calls_with_outputs(items: list[Record]) -> dict[str, CallPair]:
     """Return a dictionary that maps each call id to the indexes of the call and its output.
 
     Outputs without a call are omitted.
@@ -285,7 +285,7 @@ def find_orphan_indexes(items: list[Record]) -> set[int]:
 
     Outputs without a call id are not included.
     """
-    answered_indexes = {pair.output_index for pair in pair_calls(items).values()}
+    answered_indexes = {pair.output_index for pair in pair_calls_with_outputs(items).values()}
     orphans = set()
     for index, item in enumerate(items):
         if item_type(item) in OUTPUT_TYPES and call_id(item):

@@ -23,7 +23,7 @@ _ROLLOUT_NAME_PATTERN = re.compile(
     rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_ID_PATTERN})(?:_({_ID_PATTERN}))?\.jsonl(?:\.zst)?"
 )
 
-REQUIRED_FIELD_NAMES = ("id", "timestamp", "cwd", "originator", "cli_version")
+REQUIRED_FIRST_LINE_FIELD_NAMES = ("id", "timestamp", "cwd", "originator", "cli_version")
 """The fields that a first line must contain. No version of Codex accepts a file in which one of
 them is missing."""
 

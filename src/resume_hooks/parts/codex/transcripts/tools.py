@@ -89,7 +89,7 @@ def _convert_call(name: str, arguments: Record) -> list[ToolUse]:
         patch = get_string(arguments, "input") or get_string(arguments, "patch")
         uses = []
         for use in _convert_patch(patch):
-            uses.append(ToolUse(use.name, {**use.arguments, **_build_workdir_input(arguments)}))
+            uses.append(ToolUse(use.name, {**use.arguments, **_copy_workdir_argument(arguments)}))
         return uses or [ToolUse(name, arguments)]
     if name == PLAN_TOOL_NAME:
         rows = []
@@ -114,7 +114,11 @@ def _convert_script(code: str) -> list[ToolUse]:
     literal, return one tool use with the whole script. A plan becomes the last tool use, because
     its output is printed after the outputs of the commands.
     """
-    commands, polls, plan = _parse_commands(code), _parse_polls(code), _parse_plan(code)
+    commands, polls, plan = (
+        _parse_script_commands(code),
+        _parse_polling_calls(code),
+        _parse_plan_steps(code),
+    )
     patches = [_parse_literal(text) for text in _PATCH_TEXT_PATTERN.findall(code)]
     literal_counts = Counter(
         {
@@ -138,7 +142,7 @@ def _convert_script(code: str) -> list[ToolUse]:
     return uses
 
 
-def _parse_commands(code: str) -> list[Record]:
+def _parse_script_commands(code: str) -> list[Record]:
     """Return the commands that a script runs. Return [] if a command is not a string literal."""
     commands: list[Record] = []
     for call in code.split("tools.exec_command")[1:]:
@@ -154,7 +158,7 @@ def _parse_commands(code: str) -> list[Record]:
     return commands
 
 
-def _parse_polls(code: str) -> list[Record]:
+def _parse_polling_calls(code: str) -> list[Record]:
     """Return the inputs of the calls in which a script polls running commands.
 
     An input contains the session of the command and the characters to type. Return [] if any of
@@ -172,7 +176,7 @@ def _parse_polls(code: str) -> list[Record]:
     return polls
 
 
-def _parse_plan(code: str) -> list[Record]:
+def _parse_plan_steps(code: str) -> list[Record]:
     """Return the steps of the plan that a script sets, each with its status."""
     plan_call = code.partition(f"tools.{PLAN_TOOL_NAME}")[2]
     steps = []
@@ -202,7 +206,7 @@ def _convert_shell_call(arguments: Record) -> ToolUse:
         command_words = [word for word in command if isinstance(word, str)]
         if command_words[:1] == ["apply_patch"] and len(command_words) == 2:
             return ToolUse(
-                "apply_patch", {"input": command_words[1], **_build_workdir_input(arguments)}
+                "apply_patch", {"input": command_words[1], **_copy_workdir_argument(arguments)}
             )
         command = _find_shell_line(command_words) or shlex.join(command_words)
     elif isinstance(command, str) and _SHELL_CALL_PATTERN.match(command):
@@ -212,7 +216,7 @@ def _convert_shell_call(arguments: Record) -> ToolUse:
     before, header, patch = command.partition(PATCH_HEADER)
     applied = _PATCH_COMMAND_PATTERN.fullmatch(before)
     if header and applied is not None:
-        folder = _build_workdir_input(arguments)
+        folder = _copy_workdir_argument(arguments)
         if applied[1]:
             folder = {"workdir": posixpath.join(folder.get("workdir", ""), applied[1])}
         return ToolUse("apply_patch", {"input": f"{header}{patch}", **folder})
@@ -223,7 +227,7 @@ def _convert_shell_call(arguments: Record) -> ToolUse:
     return ToolUse("Bash", {"command": command, **options})
 
 
-def _build_workdir_input(arguments: Record) -> dict[str, str]:
+def _copy_workdir_argument(arguments: Record) -> dict[str, str]:
     """Return a call's working directory as an input for its tool uses, or {} if the call has none."""
     folder = get_string(arguments, "workdir")
     if folder:
@@ -276,14 +280,14 @@ def _convert_patch(patch: str) -> Iterator[ToolUse]:
         target = {"file_path": path}
         if move_match is not None:
             target["destination"] = move_match[1].strip()
-        edits = _convert_hunks(lines)
+        edits = _convert_hunks_to_edits(lines)
         if len(edits) == 1:
             yield ToolUse("Edit", target | edits[0])
         else:
             yield ToolUse("MultiEdit", {**target, "edits": edits})
 
 
-def _convert_hunks(lines: Sequence[str]) -> list[dict[str, str]]:
+def _convert_hunks_to_edits(lines: Sequence[str]) -> list[dict[str, str]]:
     """Return the old and the new text of each part of a file that a patch changes.
 
     The list has at least one element, even if the patch changes nothing.

@@ -64,7 +64,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
         "written": is_confirmed,
     }
 
-    def format_deleted_copies() -> str:
+    def format_deletion_result() -> str:
         files = "\n".join(
             f"  {path_in_config_home(entry.place, options.where)}" for entry in entries
         )
@@ -75,4 +75,4 @@ def delete_other_copies(options: DeleteOptions) -> None:
         )
         return f"{kept_text}. Moved to the trash:\n{files}\n\nRestore it:\n{restore_commands}"
 
-    options.print_answer(data, format_deleted_copies)
+    options.print_answer(data, format_deletion_result)

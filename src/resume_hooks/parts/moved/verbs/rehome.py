@@ -8,7 +8,7 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table, show_work_progress
 from resume_hooks.errors import ExitCode, SessionNotFound, UsageError
 from resume_hooks.parts.moved.rehome import (
-    HAS_COPY_REASON,
+    ALREADY_COPIED_REASON,
     copy_sessions_to_folder,
     find_folder_sessions,
     find_former_folder,
@@ -56,7 +56,7 @@ def rehome_folder(options: RehomeOptions) -> ExitCode:
         rows.append((row.parent_session_id[:8], f"{row.session_id}  {row.title}"))
     rows += ((row.session_id[:8], f"not copied: {row.reason}") for row in not_copied)
     options.print_answer(data, lambda: f"{heading}\n\n{facts_table(rows)}", list(warnings))
-    return int(any(row.reason != HAS_COPY_REASON for row in not_copied))
+    return int(any(row.reason != ALREADY_COPIED_REASON for row in not_copied))
 
 
 def _resolve_folder(folder: str) -> str:

@@ -33,14 +33,14 @@ _DIFFERENCE_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 class _RequestedRewind(NamedTuple):
     """The plan that the options request, and its session.
 
-    ``prompt_state`` is the prompt that the options name, and None for an undo. ``open_reason`` says
+    ``prompt_state`` is the prompt that the options name, and None for an undo. ``open_state_description`` says
     why the session may be open. It is ``""`` if the session is not open.
     """
 
     session: SessionFile
     prompt_state: PromptState | None
     files_plan: FilesPlan
-    open_reason: str
+    open_state_description: str
 
 
 def rewind_files(options: RewindFilesOptions) -> ExitCode:
@@ -54,7 +54,7 @@ def rewind_files(options: RewindFilesOptions) -> ExitCode:
     if is_asking:
         print_text("\n".join([_format_plan(request), *(f"note: {note}" for note in notes)]))
     if not options.dry_run:
-        _require_complete_plan(files_plan, partial=options.partial)
+        _refuse_incomplete_plan(files_plan, allows_partial=options.partial)
     deleted_count = sum(change.action == "delete" for change in files_plan.changes_to_write)
     files_phrase = (
         f"{format_count(len(files_plan.changes_to_write), 'file')} "
@@ -109,13 +109,13 @@ def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
     )
 
 
-def _require_complete_plan(files_plan: FilesPlan, *, partial: bool) -> None:
+def _refuse_incomplete_plan(files_plan: FilesPlan, *, allows_partial: bool) -> None:
     """Raise CantRestore if some files cannot be restored, unless ``--partial`` is given."""
     refused_changes = files_plan.refused_changes
-    if not refused_changes or partial:
+    if not refused_changes or allows_partial:
         return
     listed_text = "; ".join(
-        f"{plain_line(change.project_path.path)}: {change.refusal_reason}"
+        f"{plain_line(change.path_in_project.path)}: {change.refusal_reason}"
         for change in refused_changes[:MAX_LISTED_FILES]
     )
     if len(refused_changes) > MAX_LISTED_FILES:
@@ -139,9 +139,9 @@ def _list_warnings(request: _RequestedRewind) -> list[str]:
             "The client kept no state at this message. The last state before the message is "
             "used, although files were edited after that state."
         )
-    if request.open_reason and request.files_plan.changes_to_write:
+    if request.open_state_description and request.files_plan.changes_to_write:
         warnings.append(
-            f"The session may be open ({request.open_reason}); its client does not know of changed files."
+            f"The session may be open ({request.open_state_description}); its client does not know of changed files."
         )
     return warnings
 
@@ -196,7 +196,7 @@ def _format_outcome(request: _RequestedRewind, copies_folder: str, *, was_plan_s
     elif files_plan.changes_to_write:
         outcome = "Nothing was written."
     else:
-        outcome = _format_no_changes(request)
+        outcome = _format_nothing_changed_message(request)
     if was_plan_shown:
         return outcome
     if copies_folder:
@@ -204,13 +204,13 @@ def _format_outcome(request: _RequestedRewind, copies_folder: str, *, was_plan_s
     return f"{_format_plan(request)}\n\n{outcome}"
 
 
-def _format_no_changes(request: _RequestedRewind) -> str:
+def _format_nothing_changed_message(request: _RequestedRewind) -> str:
     files_plan = request.files_plan
     if files_plan.refused_changes:
         count = format_count(len(files_plan.refused_changes), "file")
         return f"Nothing was written: {count} can't be put back, and no other file differs."
-    if files_plan.undone_run_time:
-        last = plain_line(files_plan.undone_run_time)
+    if files_plan.time_of_undone_run:
+        last = plain_line(files_plan.time_of_undone_run)
         return f"Nothing to undo: every file is already as it was before the last run of rewind-files at {last}."
     return "Nothing to do: no file differs."
 
@@ -223,7 +223,7 @@ def _format_plan(request: _RequestedRewind) -> str:
 
 def _format_plan_header(request: _RequestedRewind) -> str:
     files_plan = request.files_plan
-    last = f"as before the last run of rewind-files at {plain_line(files_plan.undone_run_time)}"
+    last = f"as before the last run of rewind-files at {plain_line(files_plan.time_of_undone_run)}"
     if request.prompt_state:
         target_text = f"as at {describe_prompt(request.prompt_state.prompt)}"
     else:
@@ -246,7 +246,7 @@ def _format_plan_header(request: _RequestedRewind) -> str:
 
 
 def _format_change(change: FileChange) -> str:
-    path, difference = plain_line(change.project_path.path), change.difference
+    path, difference = plain_line(change.path_in_project.path), change.difference
     if change.is_refused:
         word = "missing" if change.is_missing else "refused"
         return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.refusal_reason}"
@@ -275,7 +275,7 @@ def _format_differences(files_plan: FilesPlan) -> Iterator[str]:
         difference = change.difference
         if not difference.lines:
             continue
-        yield click.style(f"--- {plain_line(change.project_path.path)}", bold=True)
+        yield click.style(f"--- {plain_line(change.path_in_project.path)}", bold=True)
         for line in difference.lines[:remaining_lines]:
             shown_line = plain_text(line).replace("\n", " ")
             yield click.style(shown_line, fg=_DIFFERENCE_COLOURS.get(line[:1]))

@@ -17,7 +17,7 @@ from resume_hooks.parts.share.export import parts
 from resume_hooks.parts.share.export.parts import (
     ASSISTANT,
     CHECKBOX_CHARACTERS,
-    SPEAKERS,
+    SPEAKER_NAMES,
     SUMMARY,
     AgentPart,
     CallPart,
@@ -83,19 +83,19 @@ def _format_part(part: Part) -> str:
             return f"*{escape_markdown(part.description)}*"
         case parts.EndPart():
             return "---\n\n" + "\n".join(
-                f"- {escape_markdown(sentence)}" for sentence in part.sentences
+                f"- {escape_markdown(sentence)}" for sentence in part.summary_sentences
             )
     return ""
 
 
 def _format_text(part: parts.TextPart) -> str:
-    heading = f"**{SPEAKERS[part.speaker]}**" + (
+    heading = f"**{SPEAKER_NAMES[part.speaker]}**" + (
         f" · {format_minute(part.time)}" if part.time else ""
     )
     if part.speaker == ASSISTANT:
         return f"{heading}\n\n{make_markdown_safe(part.text)}"
     if part.speaker == SUMMARY:
-        return _format_details_element(SPEAKERS[part.speaker], make_markdown_safe(part.text))
+        return _format_details_element(SPEAKER_NAMES[part.speaker], make_markdown_safe(part.text))
     # The marks before a quote would shift its tab stops, and a shifted line could become a fence.
     # Tabs are therefore replaced with spaces.
     quoted_lines = make_markdown_safe(plain_text(part.text).expandtabs(4)).split("\n")
@@ -106,11 +106,11 @@ def _format_call(call: CallPart) -> Iterator[str]:
     state = f" ({call.state})" if call.state else ""
     description = f" {_escape_html(call.description)}" if call.description else ""
     yield f"<details>\n<summary><b>{_escape_html(call.name)}</b>{description}{state}</summary>\n\n"
-    if call.tasks:
+    if call.todo_states_and_texts:
         yield (
             "\n".join(
                 f"- [{CHECKBOX_CHARACTERS.get(status, ' ')}] {escape_markdown(task_text)}"
-                for status, task_text in call.tasks
+                for status, task_text in call.todo_states_and_texts
             )
             + "\n\n"
         )
@@ -182,7 +182,7 @@ def make_markdown_safe(text: str) -> str:
     a fence could otherwise become active.
     """
     original_lines = plain_text(text).split("\n")
-    lines = [_restrict_markdown_line(line) for line in original_lines]
+    lines = [_make_markdown_line_safe(line) for line in original_lines]
     if not any(_FENCE_PATTERN.fullmatch(line) for line in lines):
         return "\n".join(lines)
     open_fence = ""
@@ -212,7 +212,7 @@ def _build_block_parser() -> MarkdownIt:
     )
 
 
-def _restrict_markdown_line(line: str) -> str:
+def _make_markdown_line_safe(line: str) -> str:
     """Return a line outside a fence with all active markup escaped.
 
     If a code span contains active markup, it becomes a ``<code>`` element with escaped content. The

@@ -82,7 +82,7 @@ class PartBuilder:
             turn_number=turn.number,
             time=clock.normalize_timestamp(turn.timestamp),
             first_words=self.redactor.redact_line(turn.first_words),
-            state=conversation.states_by_line[line_number],
+            state=conversation.record_states_by_line_number[line_number],
             context_tokens=turn.token_count,
             call_counts={
                 self.shorten_name(tool): count
@@ -91,10 +91,10 @@ class PartBuilder:
             failed_call_count=turn.failure_count,
         )
 
-    def shorten_name(self, text: str) -> str:
+    def shorten_name(self, name: str) -> str:
         """Return a name without secrets as one line of at most ``MAX_NAME_CHARACTERS`` characters."""
         return collapse_line(
-            plain_line(self.redactor.redact_line(text[: 4 * MAX_NAME_CHARACTERS])),
+            plain_line(self.redactor.redact_line(name[: 4 * MAX_NAME_CHARACTERS])),
             MAX_NAME_CHARACTERS,
         )
 

@@ -54,7 +54,7 @@ class DocumentOptions(NamedTuple):
 class Document:
     """A document of one or more sessions. It can be written only once.
 
-    ``folders`` are the home folders of the sessions. The counts, for example ``removed_secrets``,
+    ``folders`` are the home folders of the sessions. The counts, for example ``removed_secret_counts``,
     are complete only after the document has been written. The constructor raises SessionNotFound if
     a session cannot be read, and NotATranscript if a file belongs to another program.
     """
@@ -90,10 +90,10 @@ class Document:
             head = self._build_session_part(session, ends, folder, conversation, lineage_finder)
             self.turns += len(head.turns)
             self._session_parts.append((head, conversation))
-        title = self._clean_title(session_ends[-1])
+        title = self._make_redacted_title(session_ends[-1])
         # The file name will contain the normalized title, so that form of the title is redacted.
         redacted_title = self._export_redactor.redact_line(unicodedata.normalize("NFKC", title))
-        self.name = format_file_name(redacted_title, sessions[-1].session_id, options.format)
+        self.name = build_file_name(redacted_title, sessions[-1].session_id, options.format)
 
     def _build_session_part(
         self,
@@ -107,7 +107,7 @@ class Document:
         shorten_name = self._builder.shorten_name
         return SessionPart(
             session_id=session.session_id,
-            title=self._clean_title(ends),
+            title=self._make_redacted_title(ends),
             project=self._export_redactor.redact_line(plain_line(folder[:MAX_FOLDER_CHARACTERS])),
             branch=shorten_name(ends.branch),
             created_at=ends.created_at,
@@ -126,18 +126,18 @@ class Document:
             damaged_line_count=conversation.damaged_line_count,
         )
 
-    def _clean_title(self, ends: HeadTail) -> str:
+    def _make_redacted_title(self, ends: HeadTail) -> str:
         """Return a session's title without secrets. It is redacted once before and once after it is shortened."""
         return self._export_redactor.redact_line(
             plain_line(ends.make_title(self._export_redactor.redact_line))
         )
 
     @property
-    def removed_secrets(self) -> dict[str, int] | None:
+    def removed_secret_counts(self) -> dict[str, int] | None:
         """The number of removed secrets by kind, or None if nothing is removed."""
         if self._bundle_redactor:
             return dict(
-                self._export_redactor.removed_secrets + self._bundle_redactor.counts_by_kind
+                self._export_redactor.removed_secret_counts + self._bundle_redactor.counts_by_kind
             )
         return None
 
@@ -147,9 +147,9 @@ class Document:
         return self._builder.picture_count
 
     @property
-    def cut_text_count(self) -> int:
+    def shortened_text_count(self) -> int:
         """The number of texts that were too long and were therefore cut. Each of them ends with a notice."""
-        return self._export_redactor.cut_text_count
+        return self._export_redactor.shortened_text_count
 
     def build_chunks(self, embedded_session: EmbeddedSession | None = None) -> Iterator[bytes]:
         """Yield the bytes of the document.
@@ -160,13 +160,13 @@ class Document:
         if self.options.format == JSON:
             yield from bundle(self.sessions, self._where, self._bundle_redactor)
             return
-        document_parts, session_heads = (
+        document_parts, session_headers = (
             self._build_parts(embedded_session),
             [head for head, _ in self._session_parts],
         )
         batch, batch_characters = list[str](), 0
         for text_chunk in (
-            build_page(document_parts, session_heads, embedded_session)
+            build_page(document_parts, session_headers, embedded_session)
             if self.options.format == HTML
             else format_document(document_parts)
         ):
@@ -185,12 +185,14 @@ class Document:
             end = embedded_session.end_part
         else:
             end = EndPart(
-                self.removed_secrets, self.picture_count if self.options.format == HTML else 0, 0
+                self.removed_secret_counts,
+                self.picture_count if self.options.format == HTML else 0,
+                0,
             )
-        yield end._replace(cut_text_count=self.cut_text_count)
+        yield end._replace(shortened_text_count=self.shortened_text_count)
 
 
-def format_file_name(title: str, session_id: str, format_name: str) -> str:
+def build_file_name(title: str, session_id: str, extension: str) -> str:
     """Return the default file name of a document, made of words from the title and of the session id.
 
     The name is valid on every file system.
@@ -203,9 +205,7 @@ def format_file_name(title: str, session_id: str, format_name: str) -> str:
     while len(title_words.encode()) > 2 * MAX_FILE_NAME_CHARACTERS:
         title_words = title_words[:-1]
     short_id = session_id.rpartition("/")[2].removeprefix("agent-")[:SHORT_ID_CHARACTERS]
-    return (
-        f"{title_words or 'session'}-{_UNSAFE_CHARACTERS_PATTERN.sub('', short_id)}.{format_name}"
-    )
+    return f"{title_words or 'session'}-{_UNSAFE_CHARACTERS_PATTERN.sub('', short_id)}.{extension}"
 
 
 def find_lineage_sessions(

@@ -16,7 +16,7 @@ from resume_hooks.storage.project_files import is_same_state, make_write_error, 
 from resume_hooks.storage.state_file import discard_temporary, sync_folder, temporary_path
 
 
-class WrittenFile(NamedTuple):
+class SizeAndDigest(NamedTuple):
     """The number of bytes and the digest of a written file."""
 
     byte_count: int
@@ -30,7 +30,7 @@ class ChunkCounter:
         self.size = 0
         self._digest = hashlib.sha256()
 
-    def count_chunks(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    def yield_and_measure_chunks(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the chunks unchanged, and count them."""
         for chunk in chunks:
             self.size += len(chunk)
@@ -38,20 +38,20 @@ class ChunkCounter:
             yield chunk
 
     @property
-    def written_file(self) -> WrittenFile:
+    def size_and_digest(self) -> SizeAndDigest:
         """The number of bytes and the digest of all chunks so far."""
-        return WrittenFile(self.size, self._digest.hexdigest())
+        return SizeAndDigest(self.size, self._digest.hexdigest())
 
 
-def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
+def measure_chunks(chunks: Iterable[bytes]) -> SizeAndDigest:
     """Return the number of bytes and the digest of chunks without writing them."""
     counter = ChunkCounter()
-    for _ in counter.count_chunks(chunks):
+    for _ in counter.yield_and_measure_chunks(chunks):
         pass
-    return counter.written_file
+    return counter.size_and_digest
 
 
-def read_replaceable_file_status(path: str, *, force: bool) -> os.stat_result | None:
+def read_status_of_file_to_replace(path: str, *, force: bool) -> os.stat_result | None:
     """Return the state of the file at ``path``, or None if no file exists.
 
     Raise WriteFailed if the file exists and ``force`` is false, if the file is a link, or if its
@@ -71,31 +71,33 @@ def read_replaceable_file_status(path: str, *, force: bool) -> os.stat_result | 
 
 
 def write_document(
-    path: str, chunks: Iterable[bytes], replaced_status: os.stat_result | None
-) -> WrittenFile:
+    path: str, chunks: Iterable[bytes], replaced_file_status: os.stat_result | None
+) -> SizeAndDigest:
     """Write a document to ``path``, and return the size and digest of the file.
 
-    ``replaced_status`` is the state of the file to replace. If it is None, the file must not exist
+    ``replaced_file_status`` is the state of the file to replace. If it is None, the file must not exist
     yet. After WriteFailed or CheckFailed, an existing file is unchanged, and no new file remains.
     """
     counter = ChunkCounter()
 
-    def check_written_file(temporary_path: str) -> None:
+    def check_temporary_file(temporary_path: str) -> None:
         with open(temporary_path, "rb") as stream:
             read_back = measure_chunks(iter(lambda: stream.read(BUFFER_BYTES), b""))
-        if read_back != counter.written_file:
+        if read_back != counter.size_and_digest:
             raise CheckFailed(
                 f"{path} does not contain what was written to it",
                 "Nothing was changed. Check the disk.",
             )
 
-    if replaced_status is None:
-        create_session(path, counter.count_chunks(chunks), check_written_file)
-        return counter.written_file
+    if replaced_file_status is None:
+        create_session(path, counter.yield_and_measure_chunks(chunks), check_temporary_file)
+        return counter.size_and_digest
     temporary_file = temporary_path(os.path.dirname(path))
     try:
-        create_session(temporary_file, counter.count_chunks(chunks), check_written_file)
-        if not is_same_state(read_file_state(path), replaced_status):
+        create_session(
+            temporary_file, counter.yield_and_measure_chunks(chunks), check_temporary_file
+        )
+        if not is_same_state(read_file_state(path), replaced_file_status):
             raise OSError(None, "another program changed it meanwhile")  # noqa: TRY301 - said as any other refusal
         os.replace(temporary_file, path)
         sync_folder(os.path.dirname(path))
@@ -103,4 +105,4 @@ def write_document(
         raise make_write_error(path, error) from error
     finally:
         discard_temporary(temporary_file)
-    return counter.written_file
+    return counter.size_and_digest

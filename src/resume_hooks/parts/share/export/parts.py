@@ -18,7 +18,7 @@ USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
 """The speakers of messages. The speaker of a text that the model wrote for a compaction or handoff
 is ``SUMMARY``."""
 
-SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
+SPEAKER_NAMES = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
 TURN_STATE_DESCRIPTIONS = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
 # Maps the state of a to-do item to the character in its checkbox.
 CHECKBOX_CHARACTERS = {"completed": "x", "in_progress": "~"}
@@ -192,7 +192,7 @@ class CallPart(NamedTuple):
         return ""
 
     @property
-    def tasks(self) -> list[tuple[str, str]]:
+    def todo_states_and_texts(self) -> list[tuple[str, str]]:
         """The state and the text of each to-do item in the call."""
         tasks = []
         for todo in list_objects(self.arguments.get("todos")):
@@ -203,38 +203,38 @@ class CallPart(NamedTuple):
 class EndPart(NamedTuple):
     """The end of the document, which lists what was removed.
 
-    ``removed_secrets`` maps each kind of secret to the number of removed secrets. It is None if the
+    ``removed_secret_counts`` maps each kind of secret to the number of removed secrets. It is None if the
     document was not redacted. ``folder_count`` is the number of replaced paths of home folders, or
     0 if they were not counted.
     """
 
-    removed_secrets: dict[str, int] | None
+    removed_secret_counts: dict[str, int] | None
     picture_count: int
-    cut_text_count: int
+    shortened_text_count: int
     folder_count: int = 0
 
     @property
-    def sentences(self) -> list[str]:
+    def summary_sentences(self) -> list[str]:
         """The sentences at the end of the document that state what was removed."""
         if self.folder_count:
             folder_phrase = f", in {format_count(self.folder_count, 'place')}"
         else:
             folder_phrase = ""
         home_sentence = f"Home folders are shown as ~{folder_phrase}."
-        if self.removed_secrets is None:
+        if self.removed_secret_counts is None:
             sentences = ["Nothing was removed: secrets and home folders are included."]
-        elif self.removed_secrets:
+        elif self.removed_secret_counts:
             kinds = ", ".join(
-                f"{kind} {count:,}" for kind, count in sorted(self.removed_secrets.items())
+                f"{kind} {count:,}" for kind, count in sorted(self.removed_secret_counts.items())
             )
             sentences = [
-                f"{format_count(sum(self.removed_secrets.values()), 'secret')} removed ({kinds}). {home_sentence}"
+                f"{format_count(sum(self.removed_secret_counts.values()), 'secret')} removed ({kinds}). {home_sentence}"
             ]
         else:
             sentences = [f"No secrets were found. {home_sentence}"]
-        if self.cut_text_count:
+        if self.shortened_text_count:
             sentences.append(
-                f"{format_count(self.cut_text_count, 'long text')} cut, each with a notice."
+                f"{format_count(self.shortened_text_count, 'long text')} cut, each with a notice."
             )
         if self.picture_count:
             sentences.append(

@@ -24,15 +24,15 @@ than this."""
 MAX_NESTING_DEPTH = 40
 # A key such as ``password`` makes its value a secret only if the value has no more than this number
 # of characters.
-MAX_KEYED_SECRET_CHARACTERS = 500
+MAX_SECRET_CHARACTERS_AFTER_KEY = 500
 
 
 class ExportRedactor:
-    """Redacts texts, and counts the removed secrets by kind in ``removed_secrets``.
+    """Redacts texts, and counts the removed secrets by kind in ``removed_secret_counts``.
 
     ``redactor`` knows the secrets in the sessions and removes them from every text. If it is None,
     secrets and home folders are kept. ``max_characters`` is the maximum length of a text, or 0 for
-    no limit. ``cut_text_count`` is the number of texts that were cut.
+    no limit. ``shortened_text_count`` is the number of texts that were cut.
     """
 
     def __init__(
@@ -43,8 +43,8 @@ class ExportRedactor:
         *,
         max_characters: int,
     ) -> None:
-        self.removed_secrets: Counter[str] = Counter()
-        self.cut_text_count = 0
+        self.removed_secret_counts: Counter[str] = Counter()
+        self.shortened_text_count = 0
         self._redactor = redactor
         self._max_characters = max_characters
         self._home_folders = HomeFolders(where, folders) if redactor else None
@@ -53,9 +53,9 @@ class ExportRedactor:
         """Return a text without secrets. If it is too long, cut it after the maximum number of characters."""
         text_length = len(text)
         if not 0 < self._max_characters < text_length:
-            return self._clean_text(text, self.removed_secrets)
+            return self._clean_text(text, self.removed_secret_counts)
         clean_text = self._clean_text(
-            text[: self._max_characters + LOOKAHEAD_CHARACTERS], self.removed_secrets
+            text[: self._max_characters + LOOKAHEAD_CHARACTERS], self.removed_secret_counts
         )
         # The last characters of the searched text may be the first part of a secret that continues
         # after it. These characters are therefore never shown, not even if redaction has made the
@@ -66,7 +66,7 @@ class ExportRedactor:
             end_position = self._max_characters
         if end_position >= len(clean_text):
             return clean_text
-        self.cut_text_count += 1
+        self.shortened_text_count += 1
         return f"{clean_text[: max(end_position, 0)]}\n[cut: {text_length - max(end_position, 0):,} more characters]"
 
     def redact_line(self, text: str) -> str:
@@ -80,11 +80,11 @@ class ExportRedactor:
             text = f"{text.removesuffix(last_word)}…"
         return self._clean_text(text, Counter())
 
-    def _clean_text(self, text: str, removed_secrets: Counter[str]) -> str:
+    def _clean_text(self, text: str, removed_secret_counts: Counter[str]) -> str:
         if self._redactor is None or not text:
             return text
         clean_text, secrets = self._redactor.redact_and_list_secrets(text)
-        removed_secrets.update(secret.kind for secret in secrets)
+        removed_secret_counts.update(secret.kind for secret in secrets)
         if self._home_folders:
             return self._home_folders.hide_and_count_home_folders(clean_text)[0]
         return clean_text
@@ -121,13 +121,13 @@ class ExportRedactor:
         """
         if (
             isinstance(value, str)
-            and 0 < len(value) <= MAX_KEYED_SECRET_CHARACTERS
+            and 0 < len(value) <= MAX_SECRET_CHARACTERS_AFTER_KEY
             and not any(map(str.isspace, value))
         ):
             field_prefix = f"{key}="
             clean_field = self._clean_text(field_prefix + value, Counter())
             if clean_field.startswith(field_prefix) and "[secret removed" in clean_field:
-                return self._clean_text(field_prefix + value, self.removed_secrets).removeprefix(
-                    field_prefix
-                )
+                return self._clean_text(
+                    field_prefix + value, self.removed_secret_counts
+                ).removeprefix(field_prefix)
         return self._redact_value(value, depth)

@@ -34,7 +34,7 @@ MAX_SHOWN_COMPACTIONS = 200
 class ExportConversation(NamedTuple):
     """The records of a session in the order of the document.
 
-    ``turns_by_line`` maps the line number of a prompt to its turn. ``states_by_line`` maps the line
+    ``turns_by_line`` maps the line number of a prompt to its turn. ``record_states_by_line_number`` maps the line
     number of a record to ``live``, ``compacted`` or ``branch``. ``repeated_record_count`` is the
     number of records that were omitted because the document already contains them. If a record has
     no uuid, its node has the uuid ``""``.
@@ -43,7 +43,7 @@ class ExportConversation(NamedTuple):
     path: str
     nodes: tuple[Node, ...]
     turns_by_line: dict[int, TurnScan]
-    states_by_line: dict[int, str]
+    record_states_by_line_number: dict[int, str]
     context_tokens: int
     models: tuple[str, ...]
     damaged_line_count: int
@@ -72,7 +72,7 @@ def select_conversation(
     live_lines = {node.line_number for node in live_nodes}
     earlier_lines = {node.line_number for node in earlier_nodes}
     new_nodes: list[Node] = []
-    states_by_line: dict[int, str] = {}
+    record_states_by_line_number: dict[int, str] = {}
     for node in nodes_to_show:
         if known_ids & record_scan.get_record_ids(node.line_number):
             continue
@@ -80,18 +80,18 @@ def select_conversation(
         # If there are no live lines, the records have no links or form a separate chain. In both
         # cases, all records count as live.
         if node.line_number in live_lines or not live_lines:
-            states_by_line[node.line_number] = LIVE
+            record_states_by_line_number[node.line_number] = LIVE
         elif node.line_number in earlier_lines:
-            states_by_line[node.line_number] = COMPACTED
+            record_states_by_line_number[node.line_number] = COMPACTED
         else:
-            states_by_line[node.line_number] = BRANCH
+            record_states_by_line_number[node.line_number] = BRANCH
     for node in new_nodes:
         known_ids |= record_scan.get_record_ids(node.line_number)
     return ExportConversation(
         path=session.path,
         nodes=tuple(new_nodes),
         turns_by_line={turn.line_number: turn for turn in observer.turns if turn.number},
-        states_by_line=states_by_line,
+        record_states_by_line_number=record_states_by_line_number,
         context_tokens=next(
             (turn.token_count for turn in reversed(observer.turns) if turn.token_count), 0
         ),

@@ -49,7 +49,7 @@ The conversation on the page cannot contain this text, because all text on the p
 
 BUNDLE_DATA_START_TEXT = '">'
 BUNDLE_END_TEXT = "</script>"
-RESEND_REMEDY = "Ask the sender for an unchanged copy of the file."
+UNCHANGED_COPY_REMEDY = "Ask the sender for an unchanged copy of the file."
 
 _SHA256_DIGEST_PATTERN = re.compile(rb"[0-9a-f]{64}")
 _BYTES_PER_LINE = 3 * 1024  # The number of bytes that are encoded in each line of base64.
@@ -106,8 +106,8 @@ def open_packed_bundle(document: Document, where: Where) -> Iterator[PackedBundl
                 zlib.compressobj(wbits=_GZIP_WINDOW_BITS),
                 export_bundle(document.sessions, where, redactor),
             )
-            stream.writelines(counter.count_chunks(map(compressor.compress, bundle)))
-            stream.writelines(counter.count_chunks([compressor.flush()]))
+            stream.writelines(counter.yield_and_measure_chunks(map(compressor.compress, bundle)))
+            stream.writelines(counter.yield_and_measure_chunks([compressor.flush()]))
             stream.flush()
         except OSError as error:
             # The buffer could not be written, so closing the file fails as well.
@@ -117,7 +117,7 @@ def open_packed_bundle(document: Document, where: Where) -> Iterator[PackedBundl
                 f"The bundle could not be packed: {error.strerror or error}",
                 "Nothing was written. Check free space and the permissions of the state folder.",
             ) from error
-        yield PackedBundle(stream, counter.written_file.sha256, counter.size, redactor)
+        yield PackedBundle(stream, counter.size_and_digest.sha256, counter.size, redactor)
 
 
 @contextlib.contextmanager
@@ -139,7 +139,9 @@ def unpack_embedded_bundle(
         start = page.rfind(BUNDLE_START_TEXT.encode())
         if start < 0:
             if page.find(EMBEDDED_SESSION_NOTICE.encode()) >= 0:
-                raise ImportFailed("This page was truncated: its session is missing", RESEND_REMEDY)
+                raise ImportFailed(
+                    "This page was truncated: its session is missing", UNCHANGED_COPY_REMEDY
+                )
             yield staged
             return
         with stage_chunks(
@@ -158,17 +160,17 @@ def _read_packed_chunks(page: mmap.mmap, start: int) -> Iterator[bytes]:
         or end < 0
     ):
         raise ImportFailed(
-            "This page was truncated or changed: its session can't be read", RESEND_REMEDY
+            "This page was truncated or changed: its session can't be read", UNCHANGED_COPY_REMEDY
         )
-    if measure_chunks(_decode_rows(page, position, end)).sha256 != sha256.decode():
+    if measure_chunks(_decode_base64_lines(page, position, end)).sha256 != sha256.decode():
         raise ImportFailed(
             "This page was changed: it no longer contains the session that was shared",
-            RESEND_REMEDY,
+            UNCHANGED_COPY_REMEDY,
         )
-    yield from _decode_rows(page, position, end)
+    yield from _decode_base64_lines(page, position, end)
 
 
-def _decode_rows(page: mmap.mmap, start: int, end: int) -> Iterator[bytes]:
+def _decode_base64_lines(page: mmap.mmap, start: int, end: int) -> Iterator[bytes]:
     """Decode the lines of base64 between two offsets of a page. Raise ImportFailed if they are invalid.
 
     The line ends are ignored, because a mail program may have changed them.
@@ -185,5 +187,5 @@ def _decode_rows(page: mmap.mmap, start: int, end: int) -> Iterator[bytes]:
         yield base64.b64decode(remainder, validate=True)
     except binascii.Error as error:
         raise ImportFailed(
-            "This page was changed: its session can't be read", RESEND_REMEDY
+            "This page was changed: its session can't be read", UNCHANGED_COPY_REMEDY
         ) from error

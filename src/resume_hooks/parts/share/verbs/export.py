@@ -16,9 +16,9 @@ from resume_hooks.parts.share.export.document import (
     find_lineage_sessions,
 )
 from resume_hooks.parts.share.export.document_file import (
-    WrittenFile,
+    SizeAndDigest,
     measure_chunks,
-    read_replaceable_file_status,
+    read_status_of_file_to_replace,
     write_document,
 )
 from resume_hooks.parts.share.export.select_records import ALL_RECORDS, CONVERSATION, LIVE_ONLY
@@ -51,11 +51,11 @@ def export_session(options: ExportOptions) -> None:
         _print_document(document, warnings)
         return
     path = resolve_output_path(options.output, document.name)
-    replaced_status = read_replaceable_file_status(path, force=options.force)
+    replaced_file_status = read_status_of_file_to_replace(path, force=options.force)
     if options.dry_run:
         written_file = measure_chunks(document.build_chunks())
     else:
-        written_file = write_document(path, document.build_chunks(), replaced_status)
+        written_file = write_document(path, document.build_chunks(), replaced_file_status)
     receipt_data = build_receipt(document, path, written_file, is_written=not options.dry_run)
     options.print_answer(receipt_data, lambda: _format_receipt(receipt_data), warnings)
 
@@ -122,12 +122,12 @@ def _print_document(document: Document, warnings: list[str]) -> None:
         raise OutputFailed(
             f"The document could not be printed: {error.strerror}", "Nothing else was done."
         ) from error
-    for note in (format_removed_secrets(document.removed_secrets), *warnings):
+    for note in (format_removed_secrets(document.removed_secret_counts), *warnings):
         print_text(f"note: {note}", err=True)
 
 
 def build_receipt(
-    document: Document, path: str, written_file: WrittenFile, *, is_written: bool
+    document: Document, path: str, written_file: SizeAndDigest, *, is_written: bool
 ) -> dict[str, Any]:
     """Return the result of an export as the fields of its JSON format."""
     session = document.sessions[-1]
@@ -141,9 +141,9 @@ def build_receipt(
         "sha256": written_file.sha256,
         "sessions": [member.session_id for member in document.sessions],
         "turns": document.turns,
-        "redacted": document.removed_secrets,
+        "redacted": document.removed_secret_counts,
         "images": document.picture_count,
-        "cut": document.cut_text_count,
+        "cut": document.shortened_text_count,
     }
 
 

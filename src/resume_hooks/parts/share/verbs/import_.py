@@ -36,7 +36,7 @@ from resume_hooks.storage.staging import CHUNK_BYTES, MAX_IMPORT_BYTES, file_chu
 from resume_hooks.system.text import format_count, plain_line
 
 STDIN_NAME = "-"
-UNVERIFIED_NOTE = "The file's content is unverified: its author could write anything."
+UNVERIFIED_CONTENT_NOTE = "The file's content is unverified: its author could write anything."
 NO_BACKUPS_NOTE = "A bundle has no file backups: rewind-files starts without any."
 
 
@@ -64,7 +64,7 @@ def import_transcript(options: ImportOptions) -> None:
                 options,
                 receipt,
                 fields,
-                lambda: _format_bundle(source, sessions, is_whole=options.whole),
+                lambda: _format_bundle_import(source, sessions, is_whole=options.whole),
             )
             return
         outcome = import_.import_transcript(source, spec, caller)
@@ -91,7 +91,7 @@ def import_file(source: str, home: str) -> tuple[Receipt, str]:
             receipt = _import_bundle(import_source, spec, caller)[0][-1].receipt
         else:
             receipt = import_.import_transcript(import_source, spec, caller).receipt
-    return receipt, UNVERIFIED_NOTE
+    return receipt, UNVERIFIED_CONTENT_NOTE
 
 
 @contextlib.contextmanager
@@ -166,7 +166,7 @@ def _format_import(outcome: ImportOutcome) -> str:
         ("took over", extent),
         ("tokens", f"about {receipt.tokens_after:,}"),
         ("checks", check_results_text(receipt)),
-        ("note", UNVERIFIED_NOTE),
+        ("note", UNVERIFIED_CONTENT_NOTE),
     ]
     if receipt.written:
         facts += [("in Claude Code", receipt.in_client), ("in a shell", receipt.shell)]
@@ -195,7 +195,7 @@ def _import_bundle(
     return imported_sessions, notes
 
 
-def _format_bundle(
+def _format_bundle_import(
     import_source: ImportSource, imported_sessions: list[ImportedSession], *, is_whole: bool
 ) -> str:
     last_receipt = imported_sessions[-1].receipt

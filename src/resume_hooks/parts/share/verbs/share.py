@@ -12,7 +12,7 @@ from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.parts.share.export.document import Document
 from resume_hooks.parts.share.export.document_file import (
     measure_chunks,
-    read_replaceable_file_status,
+    read_status_of_file_to_replace,
     write_document,
 )
 from resume_hooks.parts.share.export.shared_page import (
@@ -37,7 +37,7 @@ TRIMMED_CONTENT_NOTE = (
     "session."
 )
 
-REPOSITORY_NOTE = "The file is in the repository {root}: take care not to commit it."
+FILE_IN_REPOSITORY_NOTE = "The file is in the repository {root}: take care not to commit it."
 
 
 def share_session(options: ShareOptions) -> None:
@@ -56,17 +56,17 @@ def share_session(options: ShareOptions) -> None:
     with show_scan_progress(session.path, quiet=options.as_json) as progress_observers:
         document = Document(sessions, PAGE_OPTIONS, options.where, progress_observers)
     path = resolve_output_path(options.output, document.name)
-    replaced_status = read_replaceable_file_status(path, force=options.force)
+    replaced_file_status = read_status_of_file_to_replace(path, force=options.force)
     with open_packed_bundle(document, options.where) as bundle:
         if is_asking:
-            print_text(facts_table(_count_removed_content(bundle)))
+            print_text(facts_table(_build_removed_content_rows(bundle)))
         is_confirmed = options.confirm_write(f"Write that to {path}?", is_asking=is_asking)
         if is_confirmed:
-            written_file = write_document(path, bundle.build_chunks(document), replaced_status)
+            written_file = write_document(path, bundle.build_chunks(document), replaced_file_status)
         else:
             written_file = measure_chunks(bundle.build_chunks(document))
     if is_confirmed and (repository := repository_root(os.path.dirname(path))):
-        warnings = [*warnings, REPOSITORY_NOTE.format(root=repository)]
+        warnings = [*warnings, FILE_IN_REPOSITORY_NOTE.format(root=repository)]
     receipt_data = build_receipt(document, path, written_file, is_written=is_confirmed) | {
         "redacted": dict(bundle.redactor.counts_by_kind),
         "folders": bundle.redactor.folder_count,
@@ -82,7 +82,7 @@ def share_session(options: ShareOptions) -> None:
                 f"{format_bytes(bundle.byte_count)}"
             ),
         ),
-        *([] if is_asking else _count_removed_content(bundle)),
+        *([] if is_asking else _build_removed_content_rows(bundle)),
         ("to read it", "open it in a browser"),
         # The recipient runs this command in a shell.
         (
@@ -94,7 +94,7 @@ def share_session(options: ShareOptions) -> None:
     options.print_answer(receipt_data, lambda: facts_table(facts) + closing_text, warnings)
 
 
-def _count_removed_content(bundle: PackedBundle) -> list[tuple[str, object]]:
+def _build_removed_content_rows(bundle: PackedBundle) -> list[tuple[str, object]]:
     """Return table rows that count removed secrets, replaced home folders and images."""
     redactor = bundle.redactor
     rows: list[tuple[str, object]] = [

@@ -13,13 +13,17 @@ from resume_hooks.cli.output import column_table, show_work_progress
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.cache import gather_counts
 from resume_hooks.parts.stats.count import read_requests
-from resume_hooks.parts.stats.threshold import ASSUMPTIONS_TEXT, Price, compute_threshold_costs
+from resume_hooks.parts.stats.threshold import (
+    ASSUMPTIONS_TEXT,
+    ThresholdCost,
+    compute_threshold_costs,
+)
 from resume_hooks.parts.stats.totals import (
     HIGH_PERCENTILE,
     FolderSize,
     Statistics,
     make_statistics,
-    measure_state_folder,
+    measure_state_folder_entries,
 )
 from resume_hooks.parts.stats.verbs import StatsOptions
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
@@ -49,18 +53,22 @@ def print_stats(options: StatsOptions) -> None:
         project = project_of_folder(folder, options.where)
     selected_transcripts = []
     for transcript in all_counts.transcripts:
-        if options.agent in {NAME_FOR_ALL_AGENTS, transcript.program} and (
+        if options.agent in {NAME_FOR_ALL_AGENTS, transcript.agent_name} and (
             project is None
             or project.contains_session(transcript.totals.folders, transcript.folder)
         ):
             selected_transcripts.append(transcript)
     statistics = make_statistics(selected_transcripts, day)
-    state = measure_state_folder(options.where)
-    prices: list[Price] = []
+    state = measure_state_folder_entries(options.where)
+    prices: list[ThresholdCost] = []
     if options.threshold:
         request_lists = []
         for transcript in selected_transcripts:
-            if transcript.exists and not transcript.agent_id and transcript.program == CLAUDE_NAME:
+            if (
+                transcript.exists
+                and not transcript.agent_id
+                and transcript.agent_name == CLAUDE_NAME
+            ):
                 with contextlib.suppress(SessionNotFound):
                     request_lists.append(read_requests(transcript.path))
         prices = compute_threshold_costs(request_lists, day)
@@ -73,7 +81,7 @@ def print_stats(options: StatsOptions) -> None:
         "agents": statistics.subagent_count,
         "months": statistics.months,
         "savings": statistics.savings,
-        "stretches": statistics.stretches,
+        "stretches": statistics.calls_before_edit,
         "hooks": statistics.hooks,
         "state": state,
         "threshold": prices,
@@ -82,29 +90,29 @@ def print_stats(options: StatsOptions) -> None:
     options.print_answer(
         data,
         lambda: (
-            _format_thresholds(prices, _format_heading(data))
+            _format_threshold_costs(prices, _format_heading(data))
             if prices
             else _format_stats(statistics, state, _format_heading(data))
         ),
     )
 
 
-def _format_thresholds(rows: Sequence[Price], heading: str) -> str:
+def _format_threshold_costs(rows: Sequence[ThresholdCost], heading: str) -> str:
     actual_cost, best_row = rows[0].cost, min(rows, key=lambda row: row.cost)
     headings = ("LINE", "TIMES", "LEFT", "READ", "WRITTEN", "COST", "OF NONE")
     cells = []
     for row in rows:
         numbers = _format_numbers(
-            row.reduction_count,
+            row.context_reduction_count,
             row.remaining_tokens,
             row.cache_read_tokens,
             row.cache_write_tokens,
             row.cost,
         )
         cost_share = f"{100 * row.cost / actual_cost:.0f} %" if actual_cost else "-"
-        cells.append((_format_price_setting(row), *numbers, cost_share))
+        cells.append((_format_threshold_setting(row), *numbers, cost_share))
     if best_row.threshold_tokens:
-        advice = shell_command(f"config compaction {_format_price_setting(best_row)}")
+        advice = shell_command(f"config compaction {_format_threshold_setting(best_row)}")
     else:
         advice = "none, as before"
     return "\n\n".join(
@@ -117,7 +125,7 @@ def _format_thresholds(rows: Sequence[Price], heading: str) -> str:
     )
 
 
-def _format_price_setting(row: Price) -> str:
+def _format_threshold_setting(row: ThresholdCost) -> str:
     if row.threshold_tokens:
         return f"{row.strategy}@{row.threshold_tokens // 1_000}k"
     return "none"
@@ -148,14 +156,14 @@ def _format_numbers(*numbers: int) -> list[str]:
     return [f"{number:,}" for number in numbers]
 
 
-def _format_stats(statistics: Statistics, state: Sequence[FolderSize], heading: str) -> str:
+def _format_stats(statistics: Statistics, folder_sizes: Sequence[FolderSize], heading: str) -> str:
     blocks = (
         heading,
         _format_months(statistics),
         _format_savings(statistics),
         _format_stretches(statistics),
         _format_hooks(statistics),
-        _format_state_folder(state),
+        _format_state_folder(folder_sizes),
     )
     return "\n\n".join(filter(None, blocks))
 
@@ -191,12 +199,15 @@ def _format_savings(statistics: Statistics) -> str:
 
 def _format_stretches(statistics: Statistics) -> str:
     cells = []
-    for row in statistics.stretches:
+    for row in statistics.calls_before_edit:
         cells.append(
             (
                 plain_line(row.kind),
                 *_format_numbers(
-                    row.stretch_count, row.edited_stretch_count, row.median_calls, row.p75_calls
+                    row.stretch_count,
+                    row.stretch_with_edit_count,
+                    row.median_call_count,
+                    row.p75_call_count,
                 ),
             )
         )
@@ -214,13 +225,13 @@ def _format_hooks(statistics: Statistics) -> str:
     return column_table(headings, cells, left_aligned_count=2)
 
 
-def _format_state_folder(state: Sequence[FolderSize]) -> str:
+def _format_state_folder(folder_sizes: Sequence[FolderSize]) -> str:
     """Return the size of the state folder and of the largest folders in it, or ``""`` if it is empty."""
-    if not state:
+    if not folder_sizes:
         return ""
-    total = format_bytes(sum(part.byte_count for part in state))
+    total = format_bytes(sum(part.byte_count for part in folder_sizes))
     sizes = []
-    for part in state[:MAX_SHOWN_FOLDERS]:
+    for part in folder_sizes[:MAX_SHOWN_FOLDERS]:
         if part.byte_count:
             sizes.append(f"{plain_line(part.name)} {format_bytes(part.byte_count)}")
     if sizes:

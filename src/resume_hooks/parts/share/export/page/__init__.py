@@ -33,7 +33,7 @@ from resume_hooks.parts.share.export.page.texts import (
 )
 from resume_hooks.parts.share.export.parts import (
     ASSISTANT,
-    SPEAKERS,
+    SPEAKER_NAMES,
     SUMMARY,
     AgentPart,
     CallPart,
@@ -58,8 +58,8 @@ from resume_hooks.transcripts.records import (
 
 SHELL_TOOL_NAMES = frozenset({"Bash", "PowerShell"})
 # The tool inputs that contain prose, such as a plan or a sub-agent's task.
-PROSE_INPUT_NAMES = ("plan", "prompt")
-MIN_FOLDED_LINES = 60  # An edit with fewer removed and added lines is shown unfolded.
+PROSE_ARGUMENT_NAMES = ("plan", "prompt")
+MIN_LINES_TO_FOLD = 60  # An edit with fewer removed and added lines is shown unfolded.
 # The text of a note is on the same line as its heading if it has fewer characters.
 MAX_UNFOLDED_NOTE_CHARACTERS = 200
 MAX_UNFOLDED_TURNS = 3  # If a page has no more than this number of turns, all turns are unfolded.
@@ -72,37 +72,41 @@ _NUMBERED_LINE_PATTERN = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 
 
 def build_page(
-    document: Iterable[Part],
+    document_parts: Iterable[Part],
     sessions: Iterable[SessionPart],
     embedded_session: EmbeddedSession | None = None,
 ) -> Iterator[str]:
     """Yield the markup of a page.
 
-    ``document`` contains the parts of the page. ``sessions`` contains the headers of the sessions,
+    ``document_parts`` contains the parts of the page. ``sessions`` contains the headers of the sessions,
     from which the list of turns is made. ``embedded_session`` is a bundle to include at the end of
     the page.
     """
-    session_heads = list(sessions)
-    yield from _build_page_head(session_heads)
+    session_headers = list(sessions)
+    yield from _build_page_head(session_headers)
     if embedded_session:
         yield build_element(
             "aside",
             *(
                 build_element("p", sentence)
-                for sentence in (EMBEDDED_SESSION_NOTICE, *embedded_session.end_part.sentences)
+                for sentence in (
+                    EMBEDDED_SESSION_NOTICE,
+                    *embedded_session.end_part.summary_sentences,
+                )
             ),
             id="carries",
         )
     yield from _build_document_markup(
-        document, is_unfolded=sum(len(head.turns) for head in session_heads) <= MAX_UNFOLDED_TURNS
+        document_parts,
+        is_unfolded=sum(len(head.turns) for head in session_headers) <= MAX_UNFOLDED_TURNS,
     )
     yield Html(f"</main>\n{build_element('script', _read_page_file('page.js'))}\n")
     yield from embedded_session.markup_rows if embedded_session else ()
     yield "</body>\n</html>\n"
 
 
-def _build_page_head(session_heads: list[SessionPart]) -> Iterator[str]:
-    title = session_heads[-1].title if session_heads else "Session"
+def _build_page_head(session_headers: list[SessionPart]) -> Iterator[str]:
+    title = session_headers[-1].title if session_headers else "Session"
     style, script = _read_page_file("page.css"), _read_page_file("page.js")
     digests = (
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -131,7 +135,7 @@ def _build_page_head(session_heads: list[SessionPart]) -> Iterator[str]:
         + "\n</head>\n<body>\n"
     )
     yield build_element("a", "Skip to the conversation", href="#conversation", class_="skip") + "\n"
-    yield _build_tool_bar(title) + "\n" + _build_turn_list(session_heads) + "\n"
+    yield _build_tool_bar(title) + "\n" + _build_turn_list(session_headers) + "\n"
     yield build_start_tag("main", id="conversation", tabindex="-1") + "\n"
 
 
@@ -166,10 +170,10 @@ def _build_button(name: str, label: str, title: str) -> Html:
     return build_element("button", label, id=name, type="button", title=title, aria_label=title)
 
 
-def _build_turn_list(session_heads: list[SessionPart]) -> Html:
+def _build_turn_list(session_headers: list[SessionPart]) -> Html:
     """Return the lists of turns as markup. There is one list for each session."""
     turn_lists = []
-    for index, head in enumerate(session_heads):
+    for index, head in enumerate(session_headers):
         rows = []
         for turn in head.turns:
             link = build_element(
@@ -180,7 +184,7 @@ def _build_turn_list(session_heads: list[SessionPart]) -> Html:
                 dir="auto",
             )
             rows.append(build_element("li", link, class_=turn.state))
-        if len(session_heads) > 1:
+        if len(session_headers) > 1:
             name = build_element("p", head.title, class_="session", dir="auto")
         else:
             name = Html("")
@@ -236,7 +240,7 @@ def _build_document_markup(document: Iterable[Part], *, is_unfolded: bool) -> It
             yield (
                 build_element(
                     "footer",
-                    *(build_element("p", sentence) for sentence in part.sentences),
+                    *(build_element("p", sentence) for sentence in part.summary_sentences),
                     id="left-out",
                 )
                 + "\n"
@@ -308,7 +312,9 @@ def _build_text_markup(part: TextPart) -> Html:
         )
     else:
         time = Html("")
-    speaker = build_element("p", build_element("b", SPEAKERS[part.speaker]), time, class_="who")
+    speaker = build_element(
+        "p", build_element("b", SPEAKER_NAMES[part.speaker]), time, class_="who"
+    )
     if part.speaker == SUMMARY:
         heading = build_element("summary", "Summary from which the model continued")
         return build_element(
@@ -327,17 +333,20 @@ def _build_call_markup(call: CallPart) -> Iterator[str]:
     else:
         classes = "call"
     line_count = sum(
-        old_text.count("\n") + new_text.count("\n") for old_text, new_text in _read_edits(call)
+        old_text.count("\n") + new_text.count("\n")
+        for old_text, new_text in _read_old_and_new_texts(call)
     )
-    is_unfolded = bool(call.tasks) or (bool(_read_edits(call)) and line_count < MIN_FOLDED_LINES)
+    is_unfolded = bool(call.todo_states_and_texts) or (
+        bool(_read_old_and_new_texts(call)) and line_count < MIN_LINES_TO_FOLD
+    )
     yield build_start_tag("details", class_=f"{classes} unit", open=is_unfolded)
     yield f"{_build_call_summary(call)}{_build_input_markup(call)}"
     if call.agent is not None:
         yield from _build_agent_markup(call.agent)
-    yield f"{_build_answer_markup(call)}</details>\n"
+    yield f"{_build_result_markup(call)}</details>\n"
 
 
-def _read_edits(call: CallPart) -> list[tuple[str, str]]:
+def _read_old_and_new_texts(call: CallPart) -> list[tuple[str, str]]:
     """Return the pairs of old and new text in the input of an edit.
 
     If the call writes a whole file, the result is one pair whose old text is empty.
@@ -359,7 +368,7 @@ def _read_edits(call: CallPart) -> list[tuple[str, str]]:
 
 def _build_call_summary(call: CallPart) -> Html:
     line_counts = []
-    for old_text, new_text in _read_edits(call):
+    for old_text, new_text in _read_old_and_new_texts(call):
         line_counts.append(count_changed_lines(old_text, new_text))
     removed_count, added_count = (
         sum(line_count[0] for line_count in line_counts),
@@ -385,11 +394,11 @@ def _build_call_summary(call: CallPart) -> Html:
 
 
 def _build_input_markup(call: CallPart) -> Html:
-    if tasks := call.tasks:
+    if tasks := call.todo_states_and_texts:
         rows = (build_element("li", task_text, class_=status if status in {"completed", "in_progress"} else "pending")
                 for status, task_text in tasks)  # fmt: skip
         return build_element("ul", *rows, class_="tasks")
-    if edits := _read_edits(call):
+    if edits := _read_old_and_new_texts(call):
         language = find_language(file_path_from_input(call.arguments))
         return join_markup(
             build_difference_markup(old_text, new_text)
@@ -410,7 +419,7 @@ def _build_plain_input_markup(call: CallPart) -> Iterator[Html]:
             for key, value in remaining_inputs.items()
             if key not in {"command", "description"}
         }
-    for key in PROSE_INPUT_NAMES:
+    for key in PROSE_ARGUMENT_NAMES:
         if input_text := get_string(remaining_inputs, key):
             yield build_prose_markup(input_text)
             remaining_inputs.pop(key)
@@ -424,7 +433,7 @@ def _build_plain_input_markup(call: CallPart) -> Iterator[Html]:
         yield build_code_markup(fields_markup, "", "input")
 
 
-def _build_answer_markup(call: CallPart) -> Html:
+def _build_result_markup(call: CallPart) -> Html:
     if call.result is None:
         return Html("")
     parts = []

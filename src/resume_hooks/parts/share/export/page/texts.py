@@ -47,7 +47,7 @@ LEXERS_BY_LANGUAGE = {
 }  # fmt: skip
 """Maps the language of a fence or the extension of a file to the lexer for it."""
 
-TOKEN_CLASSES = (
+CSS_CLASSES_BY_TOKEN_TYPE = (
     ("Token.Comment", "tc"),
     ("Token.Literal.String", "ts"),
     ("Token.Literal.Number", "tn"),
@@ -77,7 +77,7 @@ DIFFERENCE_SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
 # A text with more characters is shown as it was typed, not as Markdown.
 MAX_PROSE_CHARACTERS = 30_000
 
-ELEMENTS_BY_TAG = {
+HTML_ELEMENTS_BY_PARSER_TAG = {
     "p": "p", "blockquote": "blockquote", "ul": "ul", "ol": "ol", "li": "li", "em": "em", "strong": "strong", "s": "s",
     "table": "table", "thead": "thead", "tbody": "tbody", "tr": "tr", "th": "th", "td": "td",
     "h1": "h4", "h2": "h4", "h3": "h5", "h4": "h5", "h5": "h6", "h6": "h6",
@@ -117,7 +117,12 @@ def _colour_code(text: str, lexer_name: str) -> str:
     parts: list[str] = []
     for _, kind, text_of_token in lexer.get_tokens_unprocessed(show_control_characters(text)):
         name = next(
-            (name for beginning, name in TOKEN_CLASSES if str(kind).startswith(beginning)), ""
+            (
+                name
+                for beginning, name in CSS_CLASSES_BY_TOKEN_TYPE
+                if str(kind).startswith(beginning)
+            ),
+            "",
         )
         parts.append(
             build_element("span", text_of_token, class_=name)
@@ -145,7 +150,7 @@ def build_difference_markup(old_text: str, new_text: str) -> Html:
     """Return the difference between two texts as markup."""
     rows = [build_element("span", f"{DIFFERENCE_SIGNS[kind]} {line}\n" if DIFFERENCE_SIGNS[kind] else f"{line}\n",
                     class_=f"d-{kind}")
-            for kind, line in _compare_lines(old_text, new_text)]  # fmt: skip
+            for kind, line in _build_diff_rows(old_text, new_text)]  # fmt: skip
     return build_element(
         "div",
         build_element("pre", build_element("code", join_markup(rows)), tabindex="0"),
@@ -155,23 +160,21 @@ def build_difference_markup(old_text: str, new_text: str) -> Html:
 
 def count_changed_lines(old_text: str, new_text: str) -> tuple[int, int]:
     """Return the number of removed lines and the number of added lines."""
-    kinds = [kind for kind, _ in _compare_lines(old_text, new_text)]
+    kinds = [kind for kind, _ in _build_diff_rows(old_text, new_text)]
     return kinds.count("del"), kinds.count("ins")
 
 
 # Cached because the page first needs the counts of changed lines and then the lines themselves.
 @lru_cache(maxsize=8)
-def _compare_lines(old_text: str, new_text: str) -> tuple[tuple[str, str], ...]:
+def _build_diff_rows(old_text: str, new_text: str) -> tuple[tuple[str, str], ...]:
     return tuple(
-        _compute_difference_rows(
+        _iterate_diff_rows(
             *(text.removesuffix("\n").split("\n") if text else [] for text in (old_text, new_text))
         )
     )
 
 
-def _compute_difference_rows(
-    old_lines: list[str], new_lines: list[str]
-) -> Iterator[tuple[str, str]]:
+def _iterate_diff_rows(old_lines: list[str], new_lines: list[str]) -> Iterator[tuple[str, str]]:
     if max(len(old_lines), len(new_lines)) > MAX_COMPARED_LINES or not old_lines:
         yield from (("del", line) for line in old_lines)
         yield from (("ins", line) for line in new_lines)
@@ -248,7 +251,7 @@ def _build_token_markup(tokens: Sequence[Token]) -> list[Html]:
             parts.append(build_element(token.tag))
         elif token.type == "softbreak":
             parts.append(Html("\n"))
-        elif token.nesting and token.tag in ELEMENTS_BY_TAG:
+        elif token.nesting and token.tag in HTML_ELEMENTS_BY_PARSER_TAG:
             parts.append(_build_token_element(token))
         else:
             parts.append(escape_html(token.content))
@@ -256,7 +259,7 @@ def _build_token_markup(tokens: Sequence[Token]) -> list[Html]:
 
 
 def _build_token_element(token: Token) -> Html:
-    name = ELEMENTS_BY_TAG[token.tag]
+    name = HTML_ELEMENTS_BY_PARSER_TAG[token.tag]
     if token.hidden:  # In a list without blank lines, the parser marks the paragraphs as hidden.
         return Html("\n")
     if token.nesting < 0:
