@@ -303,7 +303,7 @@ def test_the_option_since_limits_the_counted_hooks_and_children() -> None:
         )
         rows.append(
             TranscriptCounts(
-                session_id(number), "", "p", 1, exists=True, totals=counts, program="claude"
+                session_id(number), "", "p", 1, exists=True, totals=counts, agent_name="claude"
             )
         )
     found = make_statistics(rows, "2026-01-02")
