@@ -35,10 +35,10 @@ CLIPBOARD_OFF_ENVIRON = {"RESUME_HOOKS_CLIPBOARD": "none"}
 XCLIP_SCRIPT = '#!/bin/sh\ncase "$*" in *-o*) cat "$0.kept" ;; *) cat > "$0.kept" ;; esac\n'
 """A script that replaces the clipboard, so that cards look as they do on a desktop."""
 
-Rows = list[list[Cell]]
+ScreenRows = list[list[Cell]]
 
 
-def read_rows(emulator: Emulator, home: str) -> Rows:
+def read_rows(emulator: Emulator, home: str) -> ScreenRows:
     """Return the screen as cells. The home folder is replaced by ``~``."""
     screen = emulator._screen  # noqa: SLF001 - the harness shows text alone
     rows = []
@@ -66,7 +66,7 @@ def _replace_home(row: list[Cell], home: str) -> list[Cell]:
     return row
 
 
-def cut_rows(rows: Rows, first_pattern: str, end_pattern: str) -> Rows:
+def cut_rows(rows: ScreenRows, first_pattern: str, end_pattern: str) -> ScreenRows:
     """Return the rows from the last match of ``first_pattern`` to the next match of ``end_pattern``.
 
     Empty rows at the end are removed.
@@ -114,7 +114,7 @@ class PictureHome:
             )
             yield tui
 
-    def wait_for_screen(self, tui: Tui, awaited_pattern: str) -> Rows:
+    def wait_for_screen(self, tui: Tui, awaited_pattern: str) -> ScreenRows:
         """Return the client's screen once ``awaited_pattern`` matches it and it no longer changes."""
         tui.wait_for(awaited_pattern)
         tui.wait_until_idle()
@@ -122,7 +122,7 @@ class PictureHome:
 
     def screen_after_prompts(
         self, *prompts: str, row_count: int = 60, awaited_pattern: str
-    ) -> Rows:
+    ) -> ScreenRows:
         """Submit the prompts to the client, and return its screen when ``awaited_pattern`` matches it."""
         with self.run_client(row_count) as tui:
             for prompt in prompts:
@@ -156,7 +156,7 @@ class PictureHome:
         awaited_pattern: str,
         key_to_press: str = "",
         pattern_after_key: str = "",
-    ) -> Rows:
+    ) -> ScreenRows:
         """Run a verb, and return its screen when ``awaited_pattern`` matches the screen.
 
         With ``key_to_press``, then press this key, and return the screen when ``pattern_after_key``
@@ -198,7 +198,7 @@ NEVER_MATCHING_PATTERN = r"(?!)"
 CLIENT_LOGO_PATTERN = "▐▛"
 
 
-def make_card_picture(prompt: str, awaited_pattern: str) -> Callable[[PictureHome], Rows]:
+def make_card_picture(prompt: str, awaited_pattern: str) -> Callable[[PictureHome], ScreenRows]:
     """Return a function that draws the card that answers a prompt. ``prompt`` is without ``/resume-hooks:``."""
     return lambda home: cut_rows(
         home.screen_after_prompts(f"/resume-hooks:{prompt}", awaited_pattern=awaited_pattern),
@@ -207,7 +207,7 @@ def make_card_picture(prompt: str, awaited_pattern: str) -> Callable[[PictureHom
     )
 
 
-def draw_pasted_session(home: PictureHome) -> Rows:
+def draw_pasted_session(home: PictureHome) -> ScreenRows:
     """Return the screen of the new session after the line with /resume was pasted."""
     rows = home.screen_after_prompts(
         f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", awaited_pattern="(?i)next step"
@@ -215,7 +215,7 @@ def draw_pasted_session(home: PictureHome) -> Rows:
     return cut_rows(rows, CLIENT_LOGO_PATTERN, INPUT_BOX_PATTERN)
 
 
-def draw_continuation(home: PictureHome) -> list[Rows]:
+def draw_continuation(home: PictureHome) -> list[ScreenRows]:
     """Return the four screens of the animated picture.
 
     They show the question of a trim, a typed handoff, the new session, and the next turn in it.
@@ -239,7 +239,7 @@ def draw_continuation(home: PictureHome) -> list[Rows]:
         return [*frames, home.wait_for_screen(tui, pictured.ANSWER_TEXT[:20])]
 
 
-def draw_chooser(home: PictureHome) -> Rows:
+def draw_chooser(home: PictureHome) -> ScreenRows:
     """Return the list of sessions with the preview of the marked session."""
     rows = home.screen_after_verb(
         "resume",
@@ -251,7 +251,7 @@ def draw_chooser(home: PictureHome) -> Rows:
     return cut_rows(rows, r"^\$ ", NEVER_MATCHING_PATTERN)
 
 
-PICTURES: dict[str, tuple[str, Callable[[PictureHome], Rows]]] = {
+PICTURES: dict[str, tuple[str, Callable[[PictureHome], ScreenRows]]] = {
     "resume": ("The card of /resume-hooks:resume", make_card_picture("resume", "Table: ")),
     "handoff": ("A handoff", make_card_picture(f"handoff {pictured.NEXT_STEP}", "in a shell")),
     "pasted": ("The fresh session", draw_pasted_session),

@@ -55,10 +55,10 @@ class WayTotals:
             return
         self.request_tokens.append(remainder.request_tokens)
         for item in labelled_items:
-            self.place_counts_by_kind[item.kind][place_after_way(item, remainder)] += 1
+            self.place_counts_by_kind[item.kind][locate_item_after_way(item, remainder)] += 1
 
 
-def place_after_way(item: Item, remainder: Remainder) -> str:
+def locate_item_after_way(item: Item, remainder: Remainder) -> str:
     """Return where an item is after a way: in context, one read away, or out of reach."""
     if text_contains_item(item, remainder.text, remainder.rows):
         return IN
@@ -104,7 +104,10 @@ def measure_own_sessions(paths: Sequence[Path]) -> Iterator[str]:
 def list_missed_items(*label_sets: str) -> Iterator[str]:
     """Yield a line for each item that a handoff of the usual size does not contain."""
     for item in (item for label_set in label_sets for item in read_labelled_items(label_set)):
-        if place_after_way(item, _measure_usual_handoff(find_transcript(item.session_path))) != IN:
+        if (
+            locate_item_after_way(item, _measure_usual_handoff(find_transcript(item.session_path)))
+            != IN
+        ):
             text = collapse_spaces(item.text)[:150]
             short_id = item.session_path[-36:][:8]
             yield f"  missed {item.kind:10} {short_id}:{item.record_number} {text}"

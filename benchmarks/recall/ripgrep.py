@@ -64,7 +64,7 @@ class RipgrepSearcher:
         scores: dict[_Line, tuple[int, float]] = {}
         ms = 0.0
         for word in words:
-            lines, spent = _grep(word, str(self._home.config / "projects"))
+            lines, spent = _find_lines_of_word(word, str(self._home.config / "projects"))
             ms += spent
             for line in lines:
                 count, rarity = scores.get(line, (0, 0.0))
@@ -90,7 +90,7 @@ def find_content_words(text: str) -> list[str]:
 
 
 @functools.cache
-def _grep(word: str, folder: str) -> _FoundLines:
+def _find_lines_of_word(word: str, folder: str) -> _FoundLines:
     """Return the lines that contain a word. The result is cached."""
     begun = time.perf_counter()
     lines = list(_find_lines(word, folder))

@@ -27,8 +27,8 @@ from benchmarks.going_on.measure import (
     WayTotals,
     format_row,
     format_tables,
+    locate_item_after_way,
     measure_own_sessions,
-    place_after_way,
 )
 from benchmarks.going_on.planted import (
     CHANGING_FACT_COUNT,
@@ -95,20 +95,21 @@ def test_an_item_is_found_verbatim_or_in_a_row() -> None:
 def test_an_item_named_by_a_placeholder_is_near() -> None:
     """An item is one read away if a placeholder names its record, or if the whole digest contains it."""
     assert (
-        place_after_way(
+        locate_item_after_way(
             CHANGED_FILE_ITEM, Remainder(1, rows=[Row("files changed:", "src/pool.py")])
         )
         == IN
     )
     assert (
-        place_after_way(CHANGED_FILE_ITEM, Remainder(1, named_record_numbers=frozenset({7})))
+        locate_item_after_way(CHANGED_FILE_ITEM, Remainder(1, named_record_numbers=frozenset({7})))
         == NEAR
     )
     assert (
-        place_after_way(CHANGED_FILE_ITEM, Remainder(1, named_record_numbers=frozenset({8}))) == OUT
+        locate_item_after_way(CHANGED_FILE_ITEM, Remainder(1, named_record_numbers=frozenset({8})))
+        == OUT
     )
     assert (
-        place_after_way(
+        locate_item_after_way(
             CHANGED_FILE_ITEM,
             Remainder(1, rows_one_read_away=[Row("files changed:", "src/pool.py")]),
         )
@@ -233,7 +234,7 @@ def test_a_planted_fact_is_kept_if_a_sentence_states_it() -> None:
     assert count_facts_in("USER :5\n  The port. It is 2.", [fact]) == FactCounts(1, 0, 1, 0)
 
 
-def test_stronger_trims_and_smaller_handoffs_do_not_keep_more(
+def test_stronger_trims_and_smaller_handoffs_do_not_keep_more_content(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A stronger trim does not keep more tokens, and a smaller handoff does not keep more items.
@@ -254,7 +255,7 @@ def test_stronger_trims_and_smaller_handoffs_do_not_keep_more(
     )
     labelled = [item for item in found if item.session_path == found[0].session_path]
     kept = {
-        way: sum(place_after_way(item, left) == IN for item in labelled)
+        way: sum(locate_item_after_way(item, left) == IN for item in labelled)
         for way, left in ways.items()
     }
     assert kept["fork"] == kept["go on"] >= kept["trim"]
