@@ -1,7 +1,7 @@
 """Find the session that wrote a line, for ``search --file path:42``.
 
-The answer is based only on the texts of edits in transcripts. If they prove nothing, no session is
-returned.
+The answer is based only on the texts of edits in transcripts. If these texts do not show which
+session wrote the line, no session is returned.
 """
 
 from __future__ import annotations

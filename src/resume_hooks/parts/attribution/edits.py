@@ -29,7 +29,7 @@ _HEREDOC_PATTERN = re.compile(
 )
 """Matches the beginning of a command that writes a here-document to a file.
 
-Other commands are ignored, because the text that they write is uncertain.
+Other commands are ignored, because the text that they write cannot be known for certain.
 """
 
 _SHELL_EXPANSION_PATTERN = re.compile(r"[$`\\]")
@@ -57,9 +57,9 @@ class FileChange(NamedTuple):
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a text without line ends.
+    """Return the lines of a text without their line endings.
 
-    Line ends are not compared, because tools change them and records contain only line feeds.
+    Line endings are not compared, because tools change them and records contain only line feeds.
     """
     if text:
         return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
@@ -107,9 +107,10 @@ def _parse_write_call(
 
 
 def _read_edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
-    """Yield the text of the whole file before and after an edit, or else of each part that was changed.
+    """Yield the text before and after an edit.
 
-    The whole file is yielded if the records contain the text that it had before the edit.
+    If the records contain the text of the whole file before the edit, yield one hunk for the whole
+    file. Otherwise, yield one hunk for each part that was changed.
     """
     if isinstance(details.get("newString"), str):
         source = details

@@ -66,7 +66,8 @@ MAX_CALLS_TO_READ = 5_000
 """Maximum number of calls to read, newest first. A file with more calls is not written by hand."""
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
-"""Maximum number of bytes in the file. Nobody edits a larger file by hand."""
+"""Maximum number of bytes in the file that contains the line. Nobody edits a larger file by hand.
+"""
 
 _PATH_AND_LINE_PATTERN = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
 _OMIT_LINE_NUMBER_REMEDY = "To see who read or wrote the file, omit the line."
@@ -86,9 +87,10 @@ class RequestedLine(NamedTuple):
     line_number: int
 
     def matches_path(self, recorded_path: str, cwd: str) -> bool:
-        """Check whether a path that a session recorded in the folder ``cwd`` is the path of this file.
+        """Check whether a path that a session recorded is the path of this file.
 
-        The path of the file may have changed because its checkout was moved.
+        ``cwd`` is the working directory of the session at that time. The path of the file may have
+        changed since then, because its checkout was moved.
         """
         full_path = os.path.normpath(os.path.join(cwd, recorded_path))
         if not os.path.isabs(full_path) or canonical_path(full_path) == self.path:
@@ -112,8 +114,8 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
         return None
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))
     shown_path = plain_line(path)
-    # A model may search without asking the user. It must not use a search to read the lines of
-    # arbitrary files.
+    # A model is allowed to search without asking the user. A search must therefore not let it read
+    # the lines of arbitrary files.
     if is_in_model_shell() and not _has_sessions_in_project_of_file(path, where):
         raise UsageError(
             f"No session worked in a folder that contains {shown_path}",
@@ -142,7 +144,7 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
 
 
 def _has_sessions_in_project_of_file(file_path: str, where: Where) -> bool:
-    """Check whether a session ran in a folder above the file, or in another checkout of its repository."""
+    """Check whether a session ran in a folder above the file or in another checkout of its repository."""
     folder = os.path.dirname(canonical_path(file_path))
     folders = {folder}
     while (parent := os.path.dirname(folder)) != folder:
@@ -178,7 +180,7 @@ def _read_file_lines(path: str) -> list[str]:
 def answer_line_search(
     options: Any, scope: Scope, cwd: str, *, max_seconds: float, progress: ProgressCallback | None
 ) -> SearchResult | None:
-    """Return the result of a search for a line, or None if ``--file`` contains no line number.
+    """Return the result of a search for a line, or None if the value of ``--file`` has no line number.
 
     Raise UsageError if options of a text search are given.
     """
@@ -191,8 +193,8 @@ def answer_line_search(
             "Words, --or, --tool and --role have no meaning for a line",
             "Omit these options or the line number.",
         )
-    # Also search the session of the current turn, and sessions of runs without a screen. A text
-    # search leaves them out, but they may contain the edit that wrote the line.
+    # Also search the session of the current turn, and the sessions of headless runs. A text search
+    # leaves these sessions out, but they may contain the edit that wrote the line.
     scope = scope._replace(
         file=requested_line.relative_path, include_helpers=True, asking_session_id=""
     )
@@ -273,7 +275,7 @@ def _make_hits(
 
 
 def build_file_name_search_term(requested_line: RequestedLine) -> Term:
-    """Return the name of the file as a search term, so that commands that write the file are found."""
+    """Return the file's name as a search term. The term also finds commands that write the file."""
     name = os.path.basename(requested_line.path)
     return Term(name, tuple(map(tuple, forms_of_word(name))), is_phrase=True)
 

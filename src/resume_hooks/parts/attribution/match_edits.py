@@ -1,9 +1,9 @@
 """Find the edit that wrote a line, using the text of the line and of the lines around it.
 
-The last edit of a file proves nothing. An edit wrote a line if it increased the number of lines
-with the same text, and if the text has not disappeared since. People, formatters and merges also
-write lines, which no edit contains. For a line of this kind no session is returned, because a wrong
-session is worse than none.
+The last edit of a file need not be the one that wrote the line. An edit wrote a line if it
+increased the number of lines with the same text, and if the text has not disappeared since. People,
+formatters and merges also write lines, without an edit in a session. For such a line no session is
+returned, because a wrong session is worse than none.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ If these lines do not show which edit wrote the line, the text is probably repea
 # Minimum number of letters and digits in a distinctive line. The line `return None` has fewer.
 MIN_DISTINCTIVE_LETTERS = 12
 MAX_COMPARED_LINES = 2_000
-"""If a change has more lines, the lines around the written line are not compared, and do not count
-as evidence."""
+"""Maximum number of lines in a change. In a larger change, the lines around the written line are
+not compared, and do not count as evidence."""
 
 NO_EDIT_FOUND_REASON = "no edit in any session wrote a line with this text"
 DIFFERENT_CONTEXT_REASON = (
@@ -68,13 +68,13 @@ class Verdict(NamedTuple, Generic[EditRecordT]):
 
 
 class _EditEffect(NamedTuple, Generic[EditRecordT]):
-    """The effect of an edit on the lines with a given text.
+    """The effect of an edit on the lines that have a given text.
 
-    ``added_line_count`` is the number of these lines after the edit minus their number before it.
-    ``removes_text`` is true if the file certainly contained no line with this text before the edit,
-    or contains none after it. ``had_line_before_edit`` is true if the file contained a line with this
-    text before the edit. ``matches_surrounding_lines`` is true if the edit wrote a line with this text
-    between the same lines as in the current file.
+    ``added_line_count`` is the number of these lines after the edit minus the number before the
+    edit. ``removes_text`` is true if the file certainly contained no line with this text before the
+    edit, or contains none after it. ``had_line_before_edit`` is true if the file contained a line
+    with this text before the edit. ``matches_surrounding_lines`` is true if the edit wrote a line
+    with this text between the same lines as in the current file.
     """
 
     edit: FileEdit[EditRecordT]
@@ -87,9 +87,9 @@ class _EditEffect(NamedTuple, Generic[EditRecordT]):
 class _LineInContext(NamedTuple):
     """A line of the current file, and the lines around it.
 
-    ``surrounding_block`` is a block of lines that occurs only once in the file. It is empty if there is
-    no such block. None in the block stands for the start or the end of the file. ``line_index`` is
-    the index of the line in the block.
+    ``surrounding_block`` contains the line and some lines around it, and occurs only once in the
+    file. It is empty if there is no such block. An element None stands for the start or the end of
+    the file. ``line_index`` is the index of the line in the block.
     """
 
     text: str
@@ -232,10 +232,10 @@ def _count_equal_lines(first_lines: list[str], second_lines: list[str]) -> int:
 def _may_predate_edit(
     effect: _EditEffect[EditRecordT], earlier_effects: Sequence[_EditEffect[EditRecordT]]
 ) -> bool:
-    """Check whether the text of the line may be older than the edit.
+    """Check whether the line that an edit wrote may be older than this edit.
 
-    This is possible if the session had removed the text before the edit, or if the edit overwrote a
-    file of unknown content.
+    This is possible if the session had removed the line's text before the edit, or if the edit
+    overwrote a file of unknown content.
     """
     if effect.edit.is_content_unknown and earlier_effects:
         return True

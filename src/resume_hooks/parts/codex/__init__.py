@@ -1,4 +1,4 @@
-"""List, read and continue Codex sessions like Claude Code sessions.
+"""List, read and continue Codex sessions as if they were Claude Code sessions.
 
 This part also answers Codex's hooks, in the format that Codex expects.
 """

@@ -32,10 +32,10 @@ from resume_hooks.transcripts.records import (
     parse_record,
 )
 
-# The name of a file in the CODEX_HOME. Each line contains a prompt, the id of the session, and the
-# time of the prompt in seconds since the epoch.
+# The name of a file in the folder CODEX_HOME. Each line contains a prompt, the id of its session,
+# and the time of the prompt in seconds since the epoch.
 PROMPT_HISTORY_FILE = "history.jsonl"
-MAX_TAIL_BYTES = 256 * 1024  # The number of bytes to read from the end of a file.
+MAX_TAIL_BYTES = 256 * 1024  # Maximum number of bytes to read from the end of a file.
 # The maximum number of seconds between a prompt and the start of its turn.
 MAX_PROMPT_DELAY_SECONDS = 2
 COMPACTION_STOP_REASON = "resume-hooks answers the prompt without a compaction"
@@ -65,9 +65,10 @@ def _build_compaction_reply(event: hook_replies.Event) -> Record:
 
 
 def is_compaction_caused_by_trigger(event: hook_replies.Event, where: Where) -> bool:
-    """Check whether the prompt that leads to a compaction is certainly a trigger of this plugin.
+    """Check whether a compaction was certainly caused by a trigger, which is a prompt for this plugin.
 
-    This is certain only if the session contained no other prompt when the turn started.
+    This is certain only if the trigger is the session's only prompt since shortly before the start
+    of the turn.
     """
     turn_start = _find_turn_start(event)
     if not turn_start:
@@ -89,12 +90,11 @@ def is_compaction_caused_by_trigger(event: hook_replies.Event, where: Where) -> 
 
 
 def _find_turn_start(event: hook_replies.Event) -> int:
-    """Return the start of the turn in seconds since the epoch, or 0 if a trigger cannot have started it.
+    """Return the time in epoch seconds at which the turn started, or 0 if no trigger can have started it.
 
-    A trigger cannot have started a turn that the user did not start, or a turn of which the rollout
-    already contains more than its first line. The result is also 0 if another turn began less than
-    ``MAX_PROMPT_DELAY_SECONDS`` before this turn, because the prompt could then belong to either
-    turn.
+    The result is 0 in three cases: the user did not start the turn, the rollout already contains
+    more than the turn's first line, or another turn began less than ``MAX_PROMPT_DELAY_SECONDS``
+    before this turn. In the last case, the prompt could belong to either turn.
     """
     lines = _read_last_lines(hook_replies.text_field(event, "transcript_path"))
     last_payload = get_mapping(lines[-1], "payload") if lines else {}

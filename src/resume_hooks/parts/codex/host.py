@@ -22,5 +22,5 @@ def _format_answer_card(text: str) -> str:
 
 
 CODEX_ANSWER_FORMAT = Host("codex", {}, _format_answer_card, empties_input=True)
-"""The format of answers to Codex. It adds no keys to an answer. If an answer had a key that Codex
-does not know, Codex would reject the answer and send the prompt to the model."""
+"""The format of answers to Codex. It adds no keys to an answer, because Codex rejects an answer
+that has an unknown key, and then sends the prompt to the model."""

@@ -35,8 +35,8 @@ _DISABLED_FEATURES = (
     "apps", "plugins", "hooks", "codex_hooks", "multi_agent", "collab", "goals", "tool_suggest", "sleep_tool",
     "code_mode_host", "skill_search", "memories", "computer_use", "browser_use", "in_app_browser",
 )  # fmt: skip
-"""Features of Codex that add tools or run programs. If Codex does not know the name of a feature,
-it ignores the name."""
+"""Features of Codex that are turned off, because they add tools or run programs. Codex ignores the
+names of features that it does not know."""
 
 _FORCED_CODEX_SETTINGS = (
     'web_search="disabled"', "tools.web_search=false", "notify=[]", 'approval_policy="never"',
@@ -68,7 +68,7 @@ class CodexExec:
 
     @property
     def name(self) -> str:
-        """The name of the model in messages to the user, or the agent's name if the user chose no model."""
+        """The model's name in messages to the user: the model that the user chose, or else the agent's name."""
         return self.model_option or AGENT_NAME
 
     @property

@@ -147,7 +147,7 @@ def build_body(
     ``head`` contains the fields that this plugin adds to the child's first line, and ``meta`` the
     fields from the parent's first line. ``environment_lines`` are the lines in which the client
     last described the environment to the model. They are written immediately before the last item,
-    because the client assumes that a description is older than all items that follow it.
+    because the client assumes that all items after a description are newer than the description.
     """
     encoded_lines = [_build_first_line(child, head, meta)]
     for index, record in enumerate(item_records):
@@ -223,7 +223,7 @@ def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
 def build_item_record(
     payload: Record, timestamp: str, item_id: str, extra_fields: Mapping[str, Any] = {}
 ) -> Record:
-    """Return the record of a rollout line that contains an item.
+    """Return the record of a rollout line for an item.
 
     ``extra_fields`` are added to the record outside the item, where the model does not see them.
     """
@@ -296,7 +296,7 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
 
 
 def build_message_item(role: str, text: str) -> Record:
-    """Return an item with a message of the user or the assistant."""
+    """Return an item that contains a message from the user or the assistant."""
     part_type = "output_text" if role == "assistant" else "input_text"
     return {
         "type": "message",

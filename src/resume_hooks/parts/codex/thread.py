@@ -77,18 +77,20 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-# The size of the context window in tokens if the session does not contain it.
+# The size of the context window in tokens that is assumed if the session does not contain the size.
 DEFAULT_CONTEXT_WINDOW_TOKENS = 258_400
 # Maximum number of characters to read from a prompt.
 MAX_PROMPT_CHARACTERS = 2_000
 MAX_PREVIEW_CHARACTERS = 200
 OUTPUT_LIMIT_KEY = "fallback_token_limit_override"
-"""The key for the maximum length of an output. Clients that do not know the model use this limit.
+"""The key of the maximum length of an output, in the metadata of a line.
 
-A child keeps the limit that each output has in the parent.
+Clients that do not know the model use this limit. A child copies the limit of each output from the
+parent.
 """
 
-MAX_TOKENS_PER_IMAGE = 1_600  # The maximum number of tokens of an image, whatever its size.
+# The maximum number of tokens that an image can have. Every image is counted with this number.
+MAX_TOKENS_PER_IMAGE = 1_600
 
 _CALL_TARGET_ARGUMENT_NAMES = ("cmd", "command", "path", "file_path", "query", "url", "input")
 _FAILURE_EXIT_CODE_PATTERN = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
@@ -100,10 +102,10 @@ _CHARACTERS_SEARCHED_FOR_EXIT_CODE = 400
 class CodexThread:
     """A Codex session with the items that Codex would send to the model, oldest first (``items``).
 
-    ``child_records`` are the lines that these items have in a child, and ``meta`` is the payload of
-    the session's first line. ``environment_lines`` describe the environment to the model.
+    ``child_records`` are the lines to write for these items in a child, and ``meta`` is the payload
+    of the session's first line. ``environment_lines`` describe the environment to the model.
     ``has_goal`` is true if the session has a goal that is not complete. ``line_numbers_by_id`` maps
-    the id of an item to the line number by which references name the item.
+    the id of an item to its line number, by which references name the item.
     """
 
     session: SessionFile
@@ -126,7 +128,7 @@ class CodexThread:
 
     @property
     def origins_of_trimmed_items(self) -> dict[int, Origin]:
-        """The origin of each item that an earlier trim replaced, by the index of the item."""
+        """The origins of the items that an earlier trim replaced. The keys are the indexes of the items."""
         origins = {}
         for index, record in enumerate(self.child_records):
             trim_fields = {key: record[key] for key in TRIM_FIELD_NAMES & record.keys()}
@@ -135,7 +137,7 @@ class CodexThread:
         return origins
 
     def collect_trim_material(self, options: Options) -> TrimMaterial:
-        """Return the contents that a trim can replace, and the data that is needed to choose among them."""
+        """Return the pieces of content that a trim can replace, and the data for choosing among them."""
         payloads = [payload.payload for payload in self.items]
         pieces: list[Piece] = []
         calls: dict[str, ToolCall] = {}
@@ -228,7 +230,7 @@ class CodexThread:
         options: Options,  # noqa: ARG002
         decision: TrimDecision,
     ) -> RolloutBody:
-        """Return the content of a trimmed child, with placeholders for the pieces that ``decision`` contains."""
+        """Return the content of a trimmed child. Placeholders replace the pieces that ``decision`` contains."""
         choices_by_item: defaultdict[int, list[Choice]] = defaultdict(list)
         for choice in decision.choices:
             choices_by_item[choice.piece.line_number].append(choice)
@@ -460,7 +462,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
 
 
 class _ItemMetadataReader:
-    """Collects the fields that an item's line has outside the payload.
+    """Collects those fields of an item's line that are not in the line's payload.
 
     The fields tell where trimmed content came from, and how long an output may be.
     """
@@ -492,5 +494,5 @@ class _ItemMetadataReader:
             self._fields_by_location[line.file, line.line_number, index] = fields
 
     def read_item_fields(self, item: HistoryItem) -> Record:
-        """Return the fields that an item's line has outside the payload."""
+        """Return those fields of an item's line that are not in the line's payload."""
         return self._fields_by_location.get((item.file, item.line_number, item.part_index), {})

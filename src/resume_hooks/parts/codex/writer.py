@@ -67,8 +67,8 @@ from resume_hooks.transcripts.transcript import scan_transcript
 class CleanedChildPlan(ChildPlan):
     """The plan for a child without secrets.
 
-    ``clean`` replaces the secrets in a line. After the child is written, a check requires that
-    ``clean`` would not change any of its lines.
+    ``clean`` replaces the secrets in a line. The child is checked after it is written. The check
+    fails if ``clean`` would still change any of its lines.
     """
 
     clean: Callable[[bytes], bytes]

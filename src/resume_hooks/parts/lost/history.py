@@ -20,18 +20,19 @@ from resume_hooks.storage import state_file
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
 HISTORY_FILE_NAME = "history.jsonl"
-# The client's folder for long pasted texts, which the client deletes after its retention period.
+# The folder in which the client keeps long pasted texts. The client deletes the texts after its
+# retention period.
 PASTES_FOLDER = "paste-cache"
 
 MAX_PASTE_BYTES = 16 * 1024 * 1024
 """Maximum number of bytes in a pasted text. A longer text is shown as a placeholder."""
 
 MIN_NEW_BYTES_TO_SAVE_PROGRESS = 64 * 1024
-"""The progress of the reading is saved only after this number of new bytes. If there were fewer new
-bytes, they are read again the next time."""
+"""The reading progress is saved only if at least this number of new bytes was read. Fewer bytes are
+read again the next time."""
 
-# A checksum covers this number of bytes before the place where the last reading ended. If the
-# checksum is unchanged, the file was only appended to.
+# The number of bytes that a checksum covers, just before the place where the last reading ended. If
+# the checksum is unchanged, the file was only appended to.
 _CHECKSUM_BYTE_COUNT = 4_096
 _PROGRESS_NOTE_VERSION = 2
 _MAX_TIME_MILLISECONDS = 253_402_300_799_000  # The last millisecond that a date can represent.
@@ -68,7 +69,7 @@ class HistoryEntry(NamedTuple):
         return not _COMMAND_ENTRY_PATTERN.match(self.text)
 
     def read_text_with_pastes(self, where: Where) -> str:
-        """Return the text of the prompt with the pasted texts that still exist."""
+        """Return the text of the prompt. Pasted texts are inserted if they still exist."""
         return _PASTE_PLACEHOLDER_PATTERN.sub(
             lambda match: (
                 _read_paste(get_mapping(self.pastes_by_number, match[1]), where) or match[0]
@@ -92,8 +93,8 @@ class SessionPrompts(NamedTuple):
 class HistoryContent(NamedTuple):
     """The prompts of all sessions in the history.
 
-    ``was_only_appended_to`` is true if the history was not rewritten since the last reading. After
-    the history was rewritten, ``prompts_by_session`` may lack earlier sessions.
+    ``was_only_appended_to`` is true if the history was only appended to since the last reading. If
+    it was rewritten, sessions that earlier readings found may be missing in ``prompts_by_session``.
     """
 
     prompts_by_session: dict[str, SessionPrompts]
@@ -215,7 +216,7 @@ def _read_paste(paste: Record, where: Where) -> str:
 
 
 def _read_progress_note(path: str) -> _ReadingProgress:
-    """Return the progress that the last reading recorded."""
+    """Return the progress that was saved after the last reading."""
     try:
         note: Any = orjson.loads(read_regular_file(path, 256 * 1024 * 1024))
         if note["version"] != _PROGRESS_NOTE_VERSION:

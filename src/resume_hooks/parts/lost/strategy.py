@@ -1,4 +1,4 @@
-"""Let the engine handle sessions of which only the prompts remain, as if they were another agent's.
+"""Present sessions of which only the prompts remain as if they were sessions of another agent.
 
 The prompts of each session are in a copy that has the format of a transcript.
 """
@@ -70,7 +70,7 @@ def _get_project_key(folder: str) -> str:
 class LostPromptsAgent(Claude):
     """The sessions of which only the prompts remain. ``copies`` is the folder with their copies.
 
-    The sessions are searched for only once in a process. A copy is read like one of the client's
+    Each process searches for these sessions only once. A copy is read like one of the client's
     transcripts.
     """
 
@@ -134,7 +134,7 @@ class LostPromptsAgent(Claude):
         )
 
     def _find_lost_sessions(self) -> HistoryContent:
-        """Return the prompts of sessions that exist only in the history.
+        """Return the prompts of the lost sessions, which exist only in the history.
 
         Raise OSError if the history cannot be read.
         """
@@ -178,7 +178,7 @@ class LostPromptsAgent(Claude):
             except OSError:
                 unlisted_projects.add(os.path.basename(folder))
         if os.path.isdir(self._where.projects):
-            # Raise OSError if this folder cannot be listed, because all sessions would then seem to
+            # If this folder cannot be listed, raise OSError. Otherwise all sessions would seem to
             # be lost.
             os.listdir(self._where.projects)
         return present_ids, unlisted_projects
@@ -295,7 +295,7 @@ def _remove_copies(paths: Iterable[str], root: str) -> None:
 
 
 def _build_copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[bytes]:
-    """Yield the lines of a copy: a first record and the prompts.
+    """Yield the lines of a copy: an introductory record, and one record for each prompt.
 
     The ids of the prompts are the same in every run.
     """
@@ -327,8 +327,8 @@ def _build_copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[byt
 def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str:
     """Return a phrase with the numbers of lost sessions and their prompts, or ``""`` if there are none.
 
-    If ``is_user_waiting`` is true and a large history was not read before, the history is not read
-    now. The phrase then only says that lost sessions may exist.
+    If ``is_user_waiting`` is true, a large history that was never read before is not read now
+    either. The phrase then only says that lost sessions may exist.
     """
     agent = OTHER_AGENT_ROWS.get(AGENT_NAME)
     if agent is None or not agent.has_sessions(where):
@@ -360,7 +360,8 @@ def build_note_on_lost_sessions(where: Where) -> str:
 
 def check_for_lost_prompts(_: str) -> Finding:
     """Return the finding of ``doctor`` about lost sessions whose prompts remain."""
-    # Imported here because ``doctor`` needs it and a session start does not.
+    # Imported here because only ``doctor`` needs it. The start of a session should not be slowed
+    # down.
     from resume_hooks.maintenance.doctor import make_ok_finding
 
     if description := describe_lost_prompts(Where()):

@@ -1,8 +1,7 @@
 """Handle sessions whose transcript is in several project folders.
 
 A client can resume such a session only from these folders. The copy that contains all records of
-the other copies is kept. If each copy lacks records of another copy, the user must choose a copy by
-its path.
+the other copies is kept. If no copy contains all records, the user must choose a copy by its path.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def find_duplicate_sessions(where: Where) -> list[list[SessionFile]]:
 def format_copies_note(session_id: str, where: Where) -> str:
     """Return a note for the user if a session is in several project folders, and otherwise ``""``.
 
-    The note contains the command that keeps one copy.
+    The note contains the command that removes all copies but one.
     """
     copies = all_sessions(where, session_id)
     if len(copies) < 2:

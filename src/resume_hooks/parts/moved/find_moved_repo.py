@@ -1,7 +1,8 @@
 """Find the new path of a session's missing folder, using commits and files that the session mentions.
 
-This module only reads files. It limits the number of folders, the bytes of the transcript, and the
-time for git. The user must judge the result, because a transcript proves nothing.
+This module only reads files. It limits the number of folders to examine, the number of bytes to
+read from the transcript, and the time for git. The user must judge the result, because what a
+transcript mentions proves nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript
 
 MAX_TAIL_BYTES = 4 * 1024 * 1024
-"""Number of bytes at the end of a transcript that are searched for commits and files."""
+"""Number of bytes at the end of a transcript that are searched for mentions of commits and files.
+"""
 
 MAX_GIT_SECONDS = 2.0
-"""Maximum number of seconds for all git commands together."""
+"""Maximum number of seconds that all git commands may take together."""
 
 MAX_GIT_QUERY_SECONDS = 0.3
 """Maximum number of seconds for one git command."""
@@ -40,15 +42,15 @@ MAX_EXAMINED_FOLDERS = 300
 """Maximum number of folders to examine."""
 
 MAX_SIBLING_FOLDERS = 100
-"""Maximum number of folders next to the missing folder to examine."""
+"""Maximum number of folders that are examined next to the missing folder."""
 
 MAX_MENTIONS = 200
-"""Maximum number of commits to search for, and maximum number of files to search for."""
+"""Maximum number of mentioned commits that are searched for, and also of mentioned files."""
 
 _COMMIT_ID_PATTERN = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"
 )
-"""Matches a commit in the output of ``git commit``, or a complete commit id."""
+"""Matches a commit id in the output of ``git commit``, or a complete commit id."""
 
 _FILE_PATH_FIELD_PATTERN = re.compile(
     rb'"(?:file_path|filePath|notebook_path)":("(?:[^"\\]|\\.){1,4096}")'
@@ -109,11 +111,11 @@ def read_folder_mentions(path: str, folder: str) -> FolderMentions:
 def find_candidates_for_moved_folder(
     mentions: FolderMentions, folders: Iterable[str], where: Where
 ) -> list[MovedFolder]:
-    """Return the folders that may be the moved folder, most likely first.
+    """Return the folders to which the old folder may have been moved, most likely first.
 
     A folder is returned in three cases: it contains one of the mentioned commits, it contains at
-    least half of the mentioned files, or git has recorded the old folder as a worktree of its
-    repository.
+    least half of the mentioned files, or the git repository that contains it lists the old folder
+    as a worktree.
     """
     deadline = time.monotonic() + MAX_GIT_SECONDS
     old_folder = canonical_path(mentions.folder)
@@ -148,7 +150,8 @@ def find_candidates_for_moved_folder(
 def list_folders_of_sessions(session_paths: Iterable[str]) -> Iterator[str]:
     """Yield the folders in which sessions were started, at most one for each project folder.
 
-    ``session_paths`` are the sessions' transcripts. Folders that no longer exist are left out.
+    ``session_paths`` are the paths of the sessions' transcripts. Folders that no longer exist are
+    left out.
     """
     for ends in read_one_session_per_folder(session_paths, MAX_EXAMINED_FOLDERS):
         if os.path.isabs(ends.cwd) and "\0" not in ends.cwd and os.path.isdir(ends.cwd):
@@ -226,8 +229,9 @@ def list_sibling_folders(old_folder: str) -> list[str]:
 def _find_folder_in_repository(root: str, old_folder: str, files: tuple[str, ...]) -> str:
     """Return the path in a repository that corresponds to the old folder.
 
-    The path is the root of the repository, or a subfolder that ends like the old path. If there are
-    several such folders, the one that contains the most ``files`` is returned.
+    This is a subfolder whose path ends like the path of the old folder, or else the root of the
+    repository. If there are several such subfolders, the one that contains the most ``files`` is
+    returned.
     """
     parts = old_folder.strip(os.sep).split(os.sep)
     suffix_folders = (os.path.join(root, *parts[start:]) for start in range(1, len(parts)))

@@ -1,7 +1,7 @@
 """Find the former path of a moved folder, and copy its sessions to the current path.
 
-At the start of a session, the user sees a line about the former path if the folder contains no
-sessions but its repository had sessions under a different path.
+When a session starts in a folder without other sessions, the user sees a line about the former path
+if sessions of the same repository were recorded under another path.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from resume_hooks.transcripts.provenance import read_parent
 ALREADY_COPIED_REASON = "has a copy there already"
 
 MAX_SEARCHED_SESSIONS = 10
-"""Maximum number of sessions of each folder, newest first, that are searched for the new folder's
-commits and files."""
+"""Maximum number of sessions in each folder that are searched for the commits and files of the new
+folder. The newest sessions are searched first."""
 
 MAX_SEARCH_SECONDS = 5.0
 """Maximum number of seconds for reading sessions in the background. Sessions are read only if no
-session start has recorded a former folder."""
+former folder was recorded when a session started."""
 
 
 class UncopiedSession(NamedTuple):
@@ -56,14 +56,13 @@ class UncopiedSession(NamedTuple):
 def find_former_folder(new_folder: str, where: Where, max_seconds: float = float("inf")) -> str:
     """Return the former path of ``new_folder``.
 
-    The former path is one of the folders that session starts have recorded. If none of them fits,
-    it is a missing folder whose sessions mention commits or files of ``new_folder``. Raise
-    UsageError if no folder or several folders are likely. Sessions are read for at most
-    ``max_seconds`` seconds.
+    A path that was recorded when a session started is preferred. Otherwise, the result is a missing
+    folder whose sessions mention commits or files of ``new_folder``. Raise UsageError if no folder
+    is likely, or if several folders are. Sessions are read for at most ``max_seconds`` seconds.
     """
     deadline = time.monotonic() + max_seconds
-    # A removed worktree of this repository is a different folder, not the former path of this
-    # folder.
+    # A removed worktree was a different folder of the repository, so its path is not the former
+    # path of this folder.
     other_worktrees = list_removed_worktrees(new_folder, where)
     candidates = list_former_folders_from_notes(new_folder, where)
     if not candidates:
@@ -97,12 +96,13 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
 
 
 def list_former_folders_from_notes(new_folder: str, where: Where) -> list[str]:
-    """Return those former folders of the repository in ``new_folder`` that session starts have recorded.
+    """Return the former folders of the repository that is now in ``new_folder``.
 
-    Only folders with sessions are returned. A folder surely contained this repository if the
-    recorded first line of its git log is also the first line of the repository's git log. In this
-    case, return only the most recently used of such folders. Otherwise return the folders with the
-    same git remote as the repository.
+    The candidates are the folders that were recorded when sessions started. Candidates without
+    sessions are left out. A candidate surely contained this repository if the recorded first line
+    of its git log is also the first line of the repository's git log. In this case, return only the
+    most recently used of such folders. Otherwise return the folders with the same git remote as the
+    repository.
     """
     current_note = make_folder_note(new_folder)
     missing_starts = []
@@ -146,7 +146,10 @@ def find_sessions_with_messages(folder: str, where: Where) -> list[SessionFile]:
 
 
 def is_folder_unmoved(folder: str, where: Where) -> bool:
-    """Check whether a folder exists and still contains the repository that session starts have recorded."""
+    """Check whether a folder exists and still contains the repository that was recorded for it.
+
+    The repository is recorded when a session starts in the folder.
+    """
     has_moved = any(
         start.path == folder and not start.has_repository for start in read_folder_notes(where)
     )
@@ -163,10 +166,10 @@ def copy_sessions_to_folder(
 ) -> tuple[list[Receipt], list[UncopiedSession]]:
     """Copy the sessions that have no copy in ``new_folder`` yet.
 
-    The oldest session is copied first, so that the copies have the same order by date.
-    ``report_progress`` is called with the number of bytes that were copied and the total number of
-    bytes. Return the receipts of the copies, and the sessions that were not copied, each with the
-    reason.
+    The oldest session is copied first, so that the copies, sorted by date, have the order of the
+    originals. ``report_progress`` is called with the number of bytes that were copied and the total
+    number of bytes. Return the receipts of the copies, and the sessions that were not copied, each
+    with the reason.
     """
     receipts, not_copied, done_bytes = list[Receipt](), list[UncopiedSession](), 0
     total_bytes = sum(session.size for session in sessions)
@@ -192,10 +195,10 @@ def copy_sessions_to_folder(
 
 
 def format_other_sessions_note(old_folder: str, new_folder: str, where: Where) -> str:
-    """Return a note for the user with the command that copies further sessions of ``old_folder``.
+    """Return a note for the user with the command that copies the remaining sessions of ``old_folder``.
 
     Return ``""`` if ``old_folder`` still exists, or if all its sessions have a copy in
-    ``new_folder``. The core calls this function to answer ``questions.note_on_other_sessions``.
+    ``new_folder``. The core calls this function through ``questions.note_on_other_sessions``.
     """
     copied_ids = _find_copied_ids(new_folder, where)
     if is_folder_unmoved(old_folder, where):
@@ -248,7 +251,7 @@ def _find_copied_ids(new_folder: str, where: Where) -> set[str]:
 def format_moved_folder_notice(event: dict[str, Any]) -> str:
     """Return a line about the former folder for the start of a session, or ``""`` if there is none.
 
-    Only the records of earlier session starts are searched for the former folder.
+    The former folder is looked up only in the records of earlier session starts.
     """
     new, where = _read_working_folder(event), Where()
     folders = list_former_folders_from_notes(new, where)
@@ -258,10 +261,10 @@ def format_moved_folder_notice(event: dict[str, Any]) -> str:
 
 
 def format_moved_folder_notice_after_search(event: dict[str, Any]) -> str:
-    """Return a line about the former folder for the start of a session. Call this in the background.
+    """Search for the former folder, and return a line about it for the start of a session.
 
-    Sessions are searched too, which takes time. Return ``""`` if this does not find exactly one
-    former folder.
+    This also reads sessions, which takes time, so call it in the background. Return ``""`` unless
+    exactly one former folder is found.
     """
     new, where = _read_working_folder(event), Where()
     try:

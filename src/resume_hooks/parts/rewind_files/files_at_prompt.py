@@ -44,7 +44,7 @@ TARGET_HELP = (
     "or <session>:<line>."
 )
 MAX_QUOTE_CHARACTERS = 60
-"""Maximum number of characters of a prompt that a message quotes."""
+"""Maximum number of characters that a message quotes from a prompt."""
 
 
 class RewindTarget(NamedTuple):
@@ -64,7 +64,7 @@ class PromptState(NamedTuple):
     """A prompt, and the state of the files at this prompt.
 
     If ``is_exact`` is false, ``files`` is the state at an earlier prompt, and files were edited
-    between the two prompts. ``branch_states`` are the states on the branch of the prompt, and on
+    between the two prompts. ``branch_states`` are the states on the prompt's own branch, and on the
     branches that continue from the prompt.
     """
 
@@ -118,7 +118,7 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
         if state.line_number > prompt.line_number:
             later_states.append(state)
     own_state = next((state for state in earlier_states if state.prompt_id == prompt.uuid), None)
-    # Client 2.1.329 records no state if the client ends within milliseconds after the answer
+    # Client 2.1.329 records no state if the client exits within milliseconds after the answer
     # (measured with ``-p``).
     exact_state = (
         own_state
@@ -146,7 +146,7 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
 def _find_state_without_edits_in_between(
     history: FileHistory, nearest_states: list[FilesAtPrompt], prompt: Prompt
 ) -> FilesAtPrompt | None:
-    """Return the first state such that no file was edited between it and the prompt, or None.
+    """Return the first of the states that no edit separates from the prompt, or None.
 
     Such a state is also the state at the prompt.
     """
@@ -224,7 +224,7 @@ def _describe_nearest_prompts(prompts: tuple[Prompt, ...]) -> str:
 
 
 class _OtherBranchCheck:
-    """Checks whether a message is on a branch that left the conversation before the prompt.
+    """Checks whether a message is on another branch, which forked off before the prompt.
 
     File states at messages on other branches do not apply to the prompt. A compaction cuts the
     links between records, so a message without a common ancestor with the prompt is not considered
@@ -285,9 +285,9 @@ def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -
 def _find_working_folder(session: SessionFile, where: Where) -> str:
     """Return the folder in which the session worked.
 
-    The folder is trusted if the session's transcript is in the project folder that belongs to it,
-    or if the command runs in it. Otherwise raise CantRestore, because the transcript may have been
-    moved, and the folder may now contain another project.
+    The folder is trusted if the session's transcript is in the project folder that belongs to this
+    folder, or if the command runs in this folder. Otherwise raise CantRestore, because the
+    transcript may have been moved, and the folder may now contain another project.
     """
     ends = HeadTail(session.path)
     recorded_folder, project_folder = (
@@ -362,7 +362,7 @@ def _build_target_files(
             )
             continue
         line, newest_backup = last_backups[path]
-        # The last state of the file that the session knew, from its last backup or from a later
+        # The last state of the file that the session recorded: the file's last backup, or a later
         # edit.
         expected_file = None
         if edit is not None and edit.line_number > line:

@@ -1,10 +1,10 @@
 """Read from a session the state of the user's files at each prompt, and the last edit of each file.
 
 Measured with clients 2.1.42, 2.1.112 and 2.1.329: at each prompt, the client records a backup of
-every tracked file, with its contents before the turn. If it starts to track a file during the turn,
-it adds a backup from before the first edit of the file. Old clients add this backup in another
-snapshot of the same prompt, and clients since 2.1.209 add it in a separate record. If the name of a
-backup is null, the file did not exist.
+every tracked file. The backup contains the file as it was before the turn. If the client starts to
+track a file during the turn, it adds a backup of the file as it was before its first edit. Old
+clients add this backup in another snapshot of the same prompt, and clients since 2.1.209 add it in
+a separate record. If the name of a backup is null, the file did not exist.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ _BACKUP_NAME_PATTERN = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
 
 
 class Backup(NamedTuple):
-    """The state of a file.
+    """The backup of a file, as the client records it.
 
-    ``name`` is the name of its backup. It is None if the file did not exist, and ``""`` if the
-    recorded name is invalid. ``folder`` is the file's folder without symbolic links, as client
-    2.1.329 records it, or ``""`` if the record does not contain it.
+    ``name`` is the name of the file that contains the backup. It is None if the file did not exist,
+    and ``""`` if the recorded name is invalid. ``folder`` is the folder of the original file
+    without symbolic links, as client 2.1.329 records it, or ``""`` if the record does not contain
+    it.
     """
 
     name: str | None
@@ -144,9 +145,9 @@ def read_file_history(session: SessionFile) -> FileHistory:
 
 
 def hash_content_ignoring_line_ends(content: bytes) -> str:
-    """Return the digest of a text, ignoring differences in line endings.
+    """Return the digest of a text without regard to its line endings.
 
-    Tools may write a text with different line endings.
+    A tool may change the line endings when it writes the text.
     """
     return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
 
@@ -192,9 +193,9 @@ class _FileHistoryRecordCollector:
     def build_states_at_prompts(self, line_numbers: Mapping[str, int]) -> Iterator[FilesAtPrompt]:
         """Yield the state of the files at each prompt.
 
-        The state consists of the prompt's last snapshot and the backups that were added later. If a
-        prompt has no snapshot, the state of the previous prompt is used. The record of an added
-        backup may precede the snapshot.
+        The state consists of the prompt's last snapshot and of the backups that were added to the
+        prompt. The record of an added backup may come before or after the snapshot. If a prompt has
+        no snapshot, the state of the previous prompt is used.
         """
         added_backups: dict[str, dict[str, Backup]] = {}
         first_lines: dict[str, int] = {}

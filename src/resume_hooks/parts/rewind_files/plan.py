@@ -1,7 +1,7 @@
 """Plan which files to restore, with the current and the future content of each file.
 
-No files are written here. If a file cannot be restored safely, the plan contains the file with the
-reason, but the file will not be changed.
+No files are written here. A file that cannot be restored safely is in the plan with the reason, and
+will not be changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_SHOWN_LINES = 60
 """Maximum number of lines to show of a file's difference."""
 
 MAX_SHOWN_LINE_CHARACTERS = 240
-"""Maximum number of characters to show of a line in a difference."""
+"""Maximum number of characters that are shown of each line in a difference."""
 
 
 class Difference(NamedTuple):
@@ -114,7 +114,7 @@ class StoredFilePath(NamedTuple):
 
 
 class ExpectedFile(NamedTuple):
-    """The last state of a file that the session knew.
+    """The last state of a file that the session recorded.
 
     The state is described by the digest of the file's text, by the digest of the file's bytes, or
     by ``source``, a stored copy. If all of these are empty, the file did not exist.
@@ -128,11 +128,11 @@ class ExpectedFile(NamedTuple):
 class TargetFile(NamedTuple):
     """The state to which a file is to be restored.
 
-    ``source`` is its content, or None if the file is to be deleted. If ``mode`` is None, the file
-    gets the mode of its source. If ``refusal_reason`` is not empty, it explains why the file cannot
-    be restored. ``expected_file`` is the last state that the session knew, or None if it is
-    unknown. ``recorded_folder`` is the file's folder without symbolic links at the time of the
-    backup, or ``""`` if it is unknown.
+    ``source`` is the stored content, or None if the file is to be deleted. If ``mode`` is None, the
+    file gets the mode of the stored file. If ``refusal_reason`` is not empty, it explains why the
+    file cannot be restored. ``expected_file`` is the last state that the session recorded, or None
+    if it is unknown. ``recorded_folder`` is the file's folder without symbolic links at the time of
+    the backup, or ``""`` if it is unknown.
     """
 
     path_in_project: ProjectPath
@@ -238,7 +238,8 @@ def read_project_file(
         with safe_tree.open_folder(root_descriptor, path_in_project.parts[:-1]) as folder:
             content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
             if state is not None and state.st_nlink > 1:
-                # A killed run may have left a temporary file that is a second name for this file.
+                # A killed run may have left a hard link to this file, with the name of a temporary
+                # file.
                 remove_stale_temporaries(os.path.dirname(path))
                 content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
     except FileNotFoundError:
@@ -344,7 +345,7 @@ def _read_content_and_mode(source: StoredFilePath | None) -> tuple[bytes | None,
 
 
 def _has_changed(current: bytes | None, expected: ExpectedFile | None) -> bool | None:
-    """Check whether a file differs from the last state that the session knew.
+    """Check whether a file differs from the last state that the session recorded.
 
     Return None if that state is unknown.
     """

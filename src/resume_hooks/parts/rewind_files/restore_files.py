@@ -1,9 +1,8 @@
 """Restore files according to a plan.
 
-The current files are copied first. Then each file is written, unless it has changed since it was
-read. Before the first file is changed, a manifest and the copies of all files that will be
-overwritten or removed are on disk. After a crash, each file is in its old or its new state. Ctrl+C
-takes effect after the current file.
+First, copies of all files that will be overwritten or removed are written to disk, with a manifest.
+Then each file is written, unless it has changed since it was read. After a crash, each file is in
+its old or its new state. Ctrl+C takes effect after the current file.
 
 The manifest contains the old and the new digest of each file. After a crash, ``--undo`` needs only
 the manifest, because the digest of a file shows whether the file was written.
@@ -40,16 +39,16 @@ from resume_hooks.transcripts.records import Record, get_string
 MANIFEST_FILE = "manifest.json"
 MANIFEST_VERSION = 1
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
-"""Maximum number of bytes in a manifest. A manifest for ten thousand files has a few MB."""
+"""Maximum number of bytes in a manifest. A manifest for ten thousand files takes up a few MB."""
 
 MAX_RUNS_WITH_SAME_TIME = 1_000
-"""Maximum number of runs with the same time. Each run has its own folder."""
+"""Maximum number of runs that start at the same time. Each run has its own folder."""
 
 _REWIND_RUN_FOLDER_NAME_PATTERN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
 """Matches the name of a run's folder.
 
-The name is the time of the run. A number is added if the folder of another run has this time or a
-later time, which happens if the clock went back.
+The name is the time of the run. If another run's folder already has this time or a later one, a
+number is added. This happens, for example, if the clock was set back.
 """
 
 

@@ -74,8 +74,8 @@ class ProjectRoot(NamedTuple):
     def was_reached_through_link(self, path_in_project: ProjectPath, recorded_folder: str) -> bool:
         """Check whether a file was reached through a symbolic link when it was backed up.
 
-        ``recorded_folder`` is the file's folder at that time, without symbolic links. If it does not
-        end with the folder in the file's path, there was a link.
+        ``recorded_folder`` is the file's folder at that time, without symbolic links. If it does
+        not end with the folder part of ``path_in_project``, there was a link.
         """
         parent_path = "/".join(path_in_project.parts[:-1])
         return bool(recorded_folder and parent_path) and not recorded_folder.endswith(

@@ -1,7 +1,7 @@
-"""``trim --smart``: a trim for which a model chooses contents.
+"""``trim --smart``: a trim in which a model chooses what to replace.
 
-First, rules choose contents that are clearly not needed. Then a model judges the other contents,
-and the code of ``trim`` writes the child.
+First, rules choose content that is clearly not needed. Then a model judges the other content, and
+the code of ``trim`` writes the child.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Ask a model which of the offered contents are not needed, and return its valid choices.
+"""Ask a model which of the offered pieces of content are not needed, and return its valid choices.
 
-If the contents do not fit into one call, the model is called several times.
+If the pieces do not fit into one call, the model is called several times.
 
 Invariant: a choice is valid only once, and only if its number was in the text of the same call.
 Each line that is quoted from the session is indented, so that it cannot be mistaken for one of our
@@ -29,17 +29,17 @@ from resume_hooks.transcripts.trimmable_pieces import (
     TEXT_PIECE,
 )
 
-# Maximum number of characters of contents in one call, about 17,000 tokens. If a call contains
-# more, small models make worse choices.
+# Maximum number of characters of offered content in one call, about 17,000 tokens. If a call
+# contains more, small models make worse choices.
 MAX_CALL_CHARACTERS = 60_000
-# Maximum number of contents in one call. The answer needs about 60 tokens for each choice.
+# Maximum number of pieces of content in one call. The answer needs about 60 tokens for each choice.
 MAX_PIECES_PER_MODEL_CALL = 60
 # Maximum number of characters in the outline, which is part of every call.
 MAX_OUTLINE_CHARACTERS = 8_000
-# Maximum number of characters of the last prompt and of the last answer.
+# Maximum number of characters to show of the last prompt, and of the last answer.
 MAX_CHARACTERS_OF_LAST_MESSAGE = 1_500
-# Maximum number of characters of a compaction's summary, which replaces the turns before the
-# compaction.
+# Maximum number of characters to show of a compaction's summary, which replaces the turns before
+# it.
 MAX_SUMMARY_CHARACTERS = 3_000
 # Maximum number of characters of a message that is not a compaction's summary.
 MAX_MESSAGE_CHARACTERS = 200
@@ -59,7 +59,7 @@ _PIECE_KIND_LABELS = {
 
 
 class ModelCallPrompt(NamedTuple):
-    """The text for one call of the model, and the numbers of the contents in this text."""
+    """The text for one call of the model, and the numbers that identify the pieces of content in it."""
 
     text: str
     content_numbers: frozenset[int]
@@ -78,9 +78,9 @@ class _MessageExcerpt(NamedTuple):
 
 
 def build_call_prompts(offer: OfferedContents) -> list[ModelCallPrompt]:
-    """Return the texts for the calls in which the model judges an offer.
+    """Return the prompts that ask the model to judge the offered pieces of content, one for each call.
 
-    The list is empty if the offer contains no contents for the model.
+    The list is empty if there is nothing for the model to judge.
     """
     trimmable = offer.trimmable
     messages = list(_build_excerpts(offer))
@@ -258,8 +258,9 @@ class ModelAnswer(BaseModel):
 class ModelResult(NamedTuple):
     """The choices of a model.
 
-    ``unknown_number_count`` is the number of choices whose number was not in the text.
-    ``duplicate_choice_count`` is the number of choices that repeat an earlier number.
+    ``unknown_number_count`` is the number of choices that name a number which is not in the text
+    for the model. ``duplicate_choice_count`` is the number of choices that name the number of an
+    earlier choice.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -275,7 +276,7 @@ def ask_model_about_offer(
     max_seconds: float,
     progress: ProgressCallback,
 ) -> ModelResult:
-    """Ask the model about all contents of an offer, in at most ``max_seconds`` seconds.
+    """Ask the model about all offered pieces of content, in at most ``max_seconds`` seconds.
 
     Raises HeadlessFailed if a call fails.
     """

@@ -1,8 +1,8 @@
-"""Collect the contents that rules choose for a smart trim, and those that a model must judge.
+"""Collect the content that rules choose for a smart trim, and the content that a model must judge.
 
-Invariant: some contents are never offered and therefore never trimmed: prompts, recent turns, the
-last long answer of every turn, the user's answers to questions, and contents that a trim without a
-model would keep.
+Invariant: the following is never offered, and therefore never trimmed: prompts, recent turns, the
+last long answer of every turn, the user's answers to questions, and everything that a trim without
+a model would keep.
 """
 
 from __future__ import annotations
@@ -33,25 +33,27 @@ from resume_hooks.transcripts.trimmable_pieces import (
 DEFAULT_RULE_NAMES = ("superseded", "repeats", "failures", "thinking")
 """The rules that apply if the user gave no instructions.
 
-They choose only contents that are repeated, superseded, or rarely sent to the model. The model is
-not asked about these contents.
+They choose only content that is repeated, superseded, or rarely sent to the model. The model is not
+asked about this content.
 """
 
 RULE_NAMES_FOR_USER_INSTRUCTIONS = ("thinking",)
 """The rules that apply if the user gave instructions.
 
-Thinking is chosen by a rule, because a model cannot judge it. For all other contents, no rule
-applies, because the user may want to keep them.
+Only thinking is chosen by a rule, because a model cannot judge it. Everything else is left to the
+model, because the user may want to keep it.
 """
 
-MODEL_RULE_NAME = "smart"  # The name of the rule for contents that the model chose.
+MODEL_RULE_NAME = "smart"  # The model's choices have this name in place of a rule's name.
 # Minimum number of characters of an offered piece of content. Its placeholder, which contains a
 # description, can have 300 characters.
 MIN_CONTENT_CHARACTERS = 400
-# Maximum number of contents to offer, largest first. This number of contents needs four calls to
-# the model, for which there is usually enough time. Sessions of the corpus have up to 110 contents.
+# Maximum number of pieces of content to offer, largest first. This many pieces need four calls to
+# the model, for which there is usually enough time. Sessions of the benchmarks have up to 110
+# pieces.
 MAX_CANDIDATES = 240
-# The model sees this number of characters from the start and from the end of each offered piece.
+# The numbers of characters that the model sees from the start and from the end of each offered
+# piece.
 HEAD_CHARACTERS, TAIL_CHARACTERS = (
     400,
     200,
@@ -86,10 +88,11 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OfferedContents:
-    """The contents about which a smart trim decides.
+    """The pieces of content about which a smart trim decides.
 
     Rules have already chosen ``rule_choices``, and the model must judge ``candidates``.
-    ``omitted_content_count`` is the number of contents that were left out because there were too many.
+    ``omitted_content_count`` is the number of pieces that were left out because there were too
+    many.
     """
 
     trimmable: TrimmableSession
@@ -102,15 +105,16 @@ class OfferedContents:
 
 
 def build_smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
-    """Return the options of a smart trim in which ``rules`` choose some contents in advance.
+    """Return the options of a smart trim.
 
-    The model judges only the other contents.
+    ``rules`` choose some pieces of content before the model is asked. The model judges only the
+    other pieces.
     """
     return Options(threshold=MIN_CONTENT_CHARACTERS, keep_recent=keep_recent, only=tuple(rules))
 
 
 def select_rule_names(instructions: str) -> tuple[str, ...]:
-    """Return the rules for a trim with these instructions from the user, which may be empty."""
+    """Return the names of the rules for a trim. ``instructions`` are the user's instructions, or ``""``."""
     if instructions.strip():
         return RULE_NAMES_FOR_USER_INSTRUCTIONS
     return DEFAULT_RULE_NAMES
@@ -123,10 +127,10 @@ def build_offer(
     wanted_keys: AbstractSet[ContentKey] | None = None,
     max_candidates: int = MAX_CANDIDATES,
 ) -> OfferedContents:
-    """Return the contents that the rules choose, and the contents that the model must judge.
+    """Return the content that the rules would trim, and the content that the model must judge.
 
-    The model must judge the contents with the keys ``wanted_keys`` or, if ``wanted_keys`` is None,
-    the ``max_candidates`` largest contents. Raises SessionNotFound if the file has changed since it
+    The model must judge the pieces with the keys ``wanted_keys`` or, if ``wanted_keys`` is None,
+    the ``max_candidates`` largest pieces. Raises SessionNotFound if the file has changed since it
     was read.
     """
     material, origins = trimmable.collect_trim_material(options), trimmable.find_origins(where)
@@ -178,7 +182,7 @@ def _select_offerable_pieces(
 ) -> Iterator[Piece]:
     """Yield the contents that the rules have not chosen and that are worth offering, oldest first."""
     # The last long answer of a turn is the turn's result. Shorter answers after it are never
-    # offered.
+    # offered for trimming.
     texts = []
     for piece in material.pieces:
         if piece.kind == TEXT_PIECE:
@@ -213,13 +217,14 @@ def _select_offerable_pieces(
 def _build_candidates(
     trimmable: TrimmableSession, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
-    # The results of rules that are not applied in this trim become notes for the model.
+    # The rules that this trim does not apply are still evaluated. Their results become notes for
+    # the model.
     hints = (RULES_BY_NAME[name] for name in DEFAULT_RULE_NAMES if name not in options.only)
     outcome_notes = {}
     for rule in hints:
         for pick in rule(material, options):
             outcome_notes[build_content_key(pick.piece)] = pick.reason
-    # Maps the file, command or address of calls to the indexes of these calls in the chain.
+    # Maps each file, command or address to the indexes in the chain of the calls with this target.
     call_positions: dict[str, list[int]] = {}
     for call in material.calls.values():
         call_positions.setdefault(call.target, []).append(material.chain_indexes[call.line_number])

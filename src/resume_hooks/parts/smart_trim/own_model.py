@@ -1,10 +1,10 @@
-"""``/trim --smart`` in the client: the session's own model chooses the contents.
+"""``/trim --smart`` in the client: the session's own model chooses what to replace.
 
 The model is asked while the session is in the API's cache. The trim is written after the user has
 confirmed the choices.
 
-Invariant: no other model is asked. The choices are valid only as long as the session offers exactly
-the same contents. Only the trim that was shown to the user is written.
+Invariant: no other model is asked. The choices are valid only as long as exactly the same pieces of
+content would be offered. Only the trim that was shown to the user is written.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ SESSION_CHANGED_MESSAGE = (
 
 
 def answer_with_session_model(request: Request, instructions: str) -> Outcome:
-    """Ask the session's own model for its choices or, if it has answered, ask the user to confirm them.
+    """Ask the session's own model for its choices. If it has answered, ask the user to confirm them.
 
     Raises ResumeHooksError if this fails.
     """
@@ -128,9 +128,9 @@ def plan_confirmed_trim(request: Request, instructions: str) -> TrimPlan:
 
 
 def _build_single_call_offer(request: Request, instructions: str) -> OfferedContents:
-    """Return an offer whose contents for the model fit into one call.
+    """Return an offer that fits into one call of the model.
 
-    The largest contents are offered.
+    If not all pieces of content fit, the largest are offered.
     """
     trimmable = agents.read_trimmable_session(request.session, request.where)
     offer = build_offer(
@@ -212,7 +212,7 @@ def _read_stored_verdicts(request: Request, offer: OfferedContents) -> list[list
 
 
 def _format_verdicts_note(offer: OfferedContents, verdicts: Sequence[Verdict]) -> str:
-    """Return the digest of an offer and the verdicts as JSON text."""
+    """Return JSON text with the verdicts and the digest of the offer."""
     return json.dumps(
         {
             "offer": _hash_offer(offer),
@@ -222,7 +222,7 @@ def _format_verdicts_note(offer: OfferedContents, verdicts: Sequence[Verdict]) -
 
 
 def _hash_offer(offer: OfferedContents) -> str:
-    """Return a digest of all contents of an offer and their numbers."""
+    """Return a digest of the offered pieces of content and of the numbers that identify them."""
     model_verdicts = []
     for candidate in offer.candidates:
         model_verdicts.append(build_model_verdict(offer, candidate.number, "", ""))

@@ -51,8 +51,8 @@ MAX_DESCRIPTION_CHARACTERS = 100
 MAX_RATIONALE_CHARACTERS = 200
 
 _CHARACTER_REPLACEMENTS = str.maketrans({"[": "(", "]": ")", "<": "(", ">": ")", '"': "'"})
-"""Replacements for characters that could end a placeholder or start a tag that looks like the
-client's."""
+"""Replacements for characters that could end a placeholder or start a tag that looks like a tag of
+the client."""
 
 
 class Verdict(NamedTuple):
@@ -199,9 +199,9 @@ class SmartPlan:
 def plan_smart_trim(
     offer: OfferedContents, verdicts: Sequence[Verdict], where: Where, output_dir: str | None = None
 ) -> SmartPlan:
-    """Plan a child in which the contents of ``verdicts`` are trimmed.
+    """Plan a child in which the pieces of content that ``verdicts`` name are trimmed.
 
-    Raises PlanOutdated if the verdicts do not fit the offer.
+    Raises PlanOutdated if the verdicts do not match the offer.
     """
     rows = tuple(match_verdicts(offer, verdicts))
     trimmable, options = offer.trimmable, offer.options
@@ -218,11 +218,11 @@ def plan_smart_trim(
 
 
 def write_smart_trim(smart_plan: SmartPlan, where: Where) -> Receipt:
-    """Write the child of a plan.
+    """Write the child that a plan describes.
 
     If the session has changed since it was read, the verdicts are applied to its current state.
     Raises PlanOutdated if a piece of content has changed, and WriteFailed or CheckFailed for the
-    same reasons as other trims.
+    same reasons as a trim without a model.
     """
     session = smart_plan.offered_contents.trimmable.session
     current_session = readable_session(session.path, where)

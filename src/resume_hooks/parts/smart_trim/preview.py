@@ -28,11 +28,11 @@ _PIECE_KIND_PREFIXES = {
 }
 
 MAX_SHOWN_CHOICES = 3
-"""Maximum number of contents that a question lists."""
+"""Maximum number of pieces of content that are listed in the question to the user."""
 
 
 def format_preview(smart_plan: SmartPlan) -> str:
-    """Return the plan as text: totals, savings for each rule, and the model's choices with its reasons."""
+    """Return the plan as text: totals, savings for each rule, and the model's choices with their reasons."""
     rows = []
     for verdict, choice in smart_plan.verdicts_with_choices:
         if verdict.chosen_by == MODEL_RULE_NAME:
@@ -90,8 +90,8 @@ def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str
         sentences = [f"Some of the model's choices were ignored: {ignored_text}."]
     else:
         sentences = []
-    # For a stored plan, the model is not called and these contents are not reported, because the
-    # offer contains only the contents of the plan.
+    # For a stored plan, the model is not called and nothing is reported, because the plan offers
+    # only its own pieces of content.
     if smart_plan.offered_contents.omitted_content_count and answer.costs.calls:
         sentences.append(
             f"{smart_plan.offered_contents.omitted_content_count:,} smaller pieces of content were not "

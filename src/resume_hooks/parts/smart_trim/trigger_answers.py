@@ -1,6 +1,6 @@
 """Answer ``/trim`` with the option ``--smart``.
 
-For a trim without this option, no other module of this part is imported.
+The other modules of this part are imported only if the option is given.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``trim --smart``: write a child without the contents that a model considers unneeded.
+"""``trim --smart``: write a child without the content that a model considers unnecessary.
 
 The plan is shown before the child is written.
 """
@@ -79,8 +79,8 @@ def smart_trim(options: Any) -> Receipt:
         locator = options.locator
     session = locate_session(locator, options.where, allow_other_agents=True)
     trimmable = agents.read_trimmable_session(session, options.where)
-    # A session from which no child of this kind can be made is refused before the model is asked,
-    # because asking costs money.
+    # Asking the model costs money, so a session from which no child of this kind can be made is
+    # refused first.
     refuse_start_outside_project(
         options, agents.draft_child(session, CHILD_KIND, options.where, options.output_dir)
     )

@@ -1,4 +1,4 @@
-"""Count turns, tokens, savings by children and hook durations in this machine's transcripts.
+"""Count turns, tokens, tokens that children saved, and hook durations in this machine's transcripts.
 
 A line is parsed only if it may be an answer, a prompt, a compaction or the record of a hook.
 Records that were copied from a parent are not counted. The counts of each transcript are cached

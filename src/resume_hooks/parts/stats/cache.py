@@ -66,7 +66,10 @@ class TranscriptCounts(NamedTuple):
 
 
 class AllCounts(NamedTuple):
-    """The counts of all transcripts, and how many of these were read because the cache lacked them."""
+    """The counts of all transcripts, and the number of transcripts that were read for them.
+
+    A transcript is read only if the cache does not contain its counts.
+    """
 
     transcripts: list[TranscriptCounts]
     newly_read_transcript_count: int
@@ -93,7 +96,7 @@ def gather_counts(
     """
     cached_counts, files = _read_cache(where), _find_files_by_key(where)
     lineage_finder = LineageFinder(where)
-    # Counts that an older version cached contain no stretches, so they are computed again.
+    # Counts from the cache of an older version contain no stretches, so they are computed again.
     current_keys = set()
     for key, row in cached_counts.items():
         if row.totals.stretches is not None:
@@ -141,8 +144,8 @@ def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
     files: dict[str, TranscriptFile] = {}
     for file in sorted(list_all_transcripts(where), key=lambda file: file.mtime_ns):
         if row_of_agent(agent_name_of_path(file.path, where)).loss_note:
-            # This agent's files contain only the prompts of deleted transcripts, which were counted
-            # before their deletion.
+            # This agent's files contain only the prompts of deleted transcripts. These transcripts
+            # were counted before they were deleted.
             continue
         session_id = file.session_id or read_owning_session_id(file.path) or ""
         files[f"{session_id}/{file.agent_name}"] = file
@@ -156,7 +159,7 @@ def _get_file_state(file: TranscriptFile) -> _FileState:
 def _add_parent_size(
     counts: TranscriptTotals, file: TranscriptFile, lineage_finder: LineageFinder
 ) -> TranscriptTotals:
-    """Return the counts of a child, completed with the context size of its parent.
+    """Return the counts of a child, with the context size of its parent added.
 
     The size is taken from the last records of the parent's file before the child was created. If
     these records contain no size, return ``counts`` unchanged.

@@ -24,7 +24,8 @@ from resume_hooks.transcripts.transcript import CopyDetector
 MAX_FOLDERS_PER_TRANSCRIPT = 8
 # Maximum duration of a hook in milliseconds. A hook with a longer duration is not counted.
 MAX_DURATION_MILLISECONDS = 1000 * clock.DAY
-# Maximum number of characters in the kind of a child. The file of a child can contain any kind.
+# Maximum number of characters in the kind of a child. A longer kind is cut, because the file of a
+# child can contain any text as the kind.
 MAX_KIND_CHARACTERS = 40
 
 _OUR_HOOK_COMMAND_PATTERN = re.compile(
@@ -34,30 +35,31 @@ _OUR_HOOK_COMMAND_PATTERN = re.compile(
 
 _TIMESTAMP_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
 _EVENT_NAME_PATTERN = re.compile(r"[A-Za-z]{3,40}")
-MAX_UNROUNDED_MILLISECONDS = (
-    100  # A duration with more milliseconds is rounded to two significant digits.
-)
+# A longer duration is rounded to two significant digits.
+MAX_UNROUNDED_MILLISECONDS = 100
 OUR_HOOKS, OTHER_HOOKS = "ours", "others"
-# The kinds of stretches that do not begin with a child: they begin with the session or a
-# compaction.
+# The kinds of stretches that begin with the start of a session or with a compaction, and not with a
+# child.
 START_KIND, COMPACTION_KIND = "start", "compaction"
-# This number stands for a stretch without an edit, in place of the number of calls before the edit.
+# For a stretch without an edit, this value is stored instead of the number of calls before the
+# edit.
 CALL_COUNT_WITHOUT_EDIT = -1
 # Maximum number of calls in a tally. A larger number is replaced with this number.
 MAX_COUNTED_CALLS = 10_000
 
 TalliesByNameAndDay = dict[str, dict[str, dict[int, int]]]
-"""Maps a name and a day to a tally, which maps each number to its frequency."""
+"""Maps a name and a day to a tally. A tally maps each value that occurred, for example a duration,
+to its frequency."""
 
 
 class ApiRequest(NamedTuple):
     """A request to the API, with the numbers of tokens that the API has counted.
 
-    ``cached_tokens`` and ``cache_write_tokens`` are parts of ``sent_tokens``: the tokens that were read
-    from the cache, and the tokens that were written to it. The cache keeps the written tokens for
-    ``cache_seconds`` seconds. ``prompt_count`` is the number of prompts before the request.
-    ``is_side_request`` is true if a sub-agent made the request, but the request is in the session's
-    own file.
+    ``cached_tokens`` and ``cache_write_tokens`` are parts of ``sent_tokens``: the tokens that were
+    read from the cache, and the tokens that were written to it. The cache keeps the written tokens
+    for ``cache_seconds`` seconds. ``prompt_count`` is the number of prompts before the request.
+    ``is_side_request`` is true for a sub-agent's request that is recorded in the session's own
+    file.
     """
 
     day: str
@@ -77,7 +79,8 @@ def count_transcript(
 
     If ``is_subagent`` is true, prompts are not counted as turns, because a sub-agent has no turns
     of the user. The parent of a child is recorded in the first line of the child's file, or in this
-    plugin's links (``linked_parent``). A linked parent is used only if the child is a handoff.
+    plugin's links (``linked_parent``). A linked parent is used only if the child was made by a
+    handoff.
     """
     counter = _count_transcript_contents(
         path,
@@ -141,7 +144,7 @@ class _TranscriptCounter:
         else:
             self._stretch_kind = START_KIND
         self._call_days: list[str] = []
-        """The day of each call in the current stretch before its first edit."""
+        """The days of the calls in the current stretch. Calls after the first edit are left out."""
         self._first_request_tokens = 0
 
     def add_record(self, record: Record, *, is_subagent: bool) -> None:
@@ -158,7 +161,7 @@ class _TranscriptCounter:
             or "forkedFrom" in record
             or timestamp <= self._parent_time
         ):
-            return  # The record has no time, or it was copied from a parent.
+            return  # The record has no timestamp, or it was copied from a parent.
         day = timestamp[:10]
         if len(self._folders) < MAX_FOLDERS_PER_TRANSCRIPT and (
             folder := get_string(record, "cwd")
@@ -189,8 +192,8 @@ class _TranscriptCounter:
     def _finish_stretch(self, calls_before_edit: int) -> None:
         """End the current stretch at its first edit or at a compaction, and count it if it contains calls.
 
-        ``calls_before_edit`` is the number of calls before the edit, or ``CALL_COUNT_WITHOUT_EDIT`` without
-        an edit.
+        ``calls_before_edit`` is the number of calls before the edit, or ``CALL_COUNT_WITHOUT_EDIT``
+        if the stretch ends without an edit.
         """
         if self._call_days:
             _add_to_tally(
@@ -332,9 +335,9 @@ class TranscriptTotals(NamedTuple):
 
     ``folders`` are the first working directories that its records name. ``hooks`` counts the runs
     of hooks by event and owner (for example ``Stop|ours``) and by duration in milliseconds.
-    ``stretches`` counts the stretches by kind and by the number of calls before the first edit, or
-    ``CALL_COUNT_WITHOUT_EDIT`` for a stretch without an edit. ``stretches`` is None if the counts come from
-    the cache of an older version.
+    ``stretches`` counts the stretches by kind and by the number of calls before the first edit. In
+    a stretch without an edit, this number is ``CALL_COUNT_WITHOUT_EDIT``. ``stretches`` is None if
+    the counts come from the cache of an older version.
     """
 
     folders: tuple[str, ...]

@@ -11,7 +11,7 @@ month_field = FieldDeclarer[totals.MonthSummary]()
 
 
 class MonthSummary(StrictModel):
-    """The counts of a month in UTC, for example ``2026-01``.
+    """The counts of one month in UTC. The month is written like ``2026-01``.
 
     ``sessions`` is the number of sessions with a turn or an answer.
     """
@@ -98,9 +98,9 @@ hook_field = FieldDeclarer[totals.HookSummary]()
 
 
 class HookSummary(StrictModel):
-    """The durations of the hooks that ran on one kind of event, in milliseconds, from transcripts.
+    """The durations of the hooks on one kind of event in milliseconds, as recorded in transcripts.
 
-    ``ours`` tells whether these are the hooks of this plugin or all other hooks.
+    ``ours`` is true for the hooks of this plugin, and false for all other hooks.
     """
 
     event: str = hook_field(lambda hook: hook.event)
@@ -114,7 +114,7 @@ entry_field = FieldDeclarer[totals.FolderSize]()
 
 
 class FolderSize(StrictModel):
-    """The size of an entry of the state folder: its number of files and its number of bytes."""
+    """The number of files and the number of bytes in one entry of the state folder."""
 
     name: str = entry_field(lambda entry: entry.name)
     files: int = entry_field(lambda entry: entry.file_count)
@@ -125,11 +125,11 @@ price_field = FieldDeclarer[threshold.ThresholdCost]()
 
 
 class Price(StrictModel):
-    """The cost of all requests and answers with a threshold, in units of an input token's cost.
+    """The cost of all requests and answers if each session is reduced when it reaches a threshold.
 
-    ``line`` is the threshold in tokens, or 0 without a threshold. Each session is reduced when it
-    reaches the threshold. ``times`` is the total number of these reductions, and ``left`` is the
-    average number of tokens after a reduction.
+    The cost is in units of an input token's cost. ``line`` is the threshold in tokens, or 0 for the
+    actual cost, to which no threshold applies. ``times`` is the total number of reductions, and
+    ``left`` is the average number of tokens after a reduction.
     """
 
     line: int = price_field(

@@ -1,6 +1,7 @@
-"""Estimate the cost that sessions would have had if each had been reduced at a threshold.
+"""Estimate what sessions would have cost if they had been reduced whenever they reached a threshold.
 
-An example of a threshold is ``trim@150k``. The functions in this module have no side effects.
+An example of a threshold is ``trim@150k``, which trims a session when it reaches 150,000 tokens.
+The functions in this module have no side effects.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ ASSUMPTIONS_TEXT = (
 class ThresholdCost(NamedTuple):
     """The cost of all requests and their answers, in units of an input token's cost.
 
-    ``threshold_tokens`` is 0 for the actual cost. The other costs apply if each session is reduced
-    by a trim or a handoff when it reaches the threshold. ``context_reduction_count`` is the number of
-    reductions, after which ``remaining_tokens`` tokens remain on average.
+    ``threshold_tokens`` is 0 for the actual cost. Otherwise, the cost applies if each session is
+    reduced by a trim or a handoff whenever it reaches the threshold. ``context_reduction_count`` is
+    the number of these reductions, and ``remaining_tokens`` is the average number of tokens after
+    one.
     """
 
     threshold_tokens: int
@@ -92,7 +94,7 @@ def compute_threshold_costs(
 
 
 class _ReplayedSession:
-    """A session whose requests are replayed as if it had been reduced at a threshold.
+    """Replays a session's requests as if it had been reduced whenever it reached a threshold.
 
     ``removed_tokens`` is the number of tokens that have been removed so far.
     """

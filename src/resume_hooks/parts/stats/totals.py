@@ -1,4 +1,4 @@
-"""Sum the counts of transcripts by month, kind of child and hook, and measure the state folder."""
+"""Sum the counts of transcripts by month, by kind of child and by hook, and measure the state folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HIGH_PERCENTILE = 95  # The percentile of durations that is shown next to the me
 
 
 class MonthSummary(NamedTuple):
-    """The counts of a month in UTC, for example ``2026-01``.
+    """The counts of one month in UTC. The month is written like ``2026-01``.
 
     ``session_count`` is the number of sessions with a turn or an answer.
     """
@@ -41,10 +41,10 @@ class MonthSummary(NamedTuple):
 class SavingSummary(NamedTuple):
     """Totals of the children of one kind that were created in one month.
 
-    ``child_count`` is the number of these children, and ``continued_child_count`` the number of
-    those that were continued. For ``measured_child_count`` of them, two sizes are known: the size
-    of the parent when its user made the child, and the size of the child's first request.
-    ``tokens_before`` and ``tokens_after`` are the sums of these sizes.
+    ``child_count`` is the number of these children, and ``continued_child_count`` is the number of
+    children that were continued. ``measured_child_count`` is the number of children for which two
+    sizes are known: the size of the parent when the user made the child, and the size of the
+    child's first request. ``tokens_before`` and ``tokens_after`` are the sums of these sizes.
     """
 
     month: str
@@ -65,9 +65,9 @@ class SavingSummary(NamedTuple):
 
 
 class HookSummary(NamedTuple):
-    """The durations of the hooks that ran on one kind of event, in milliseconds.
+    """The durations in milliseconds of the hooks that ran on one kind of event.
 
-    ``is_own`` tells whether these are the hooks of this plugin or all other hooks. ``run_count`` is
+    ``is_own`` is true for the hooks of this plugin, and false for all other hooks. ``run_count`` is
     the number of runs, and ``median_ms`` and ``p95_ms`` are percentiles of their durations.
     """
 
@@ -79,12 +79,12 @@ class HookSummary(NamedTuple):
 
 
 class CallsBeforeEditSummary(NamedTuple):
-    """The numbers of tool calls before the first edit, for one kind of stretch.
+    """How many tool calls precede the first edit in the stretches of one kind.
 
     A stretch begins at the start of a session, at a compaction or at the creation of a child, and
-    ends at the first edit. Only stretches with a tool call are counted. ``stretch_with_edit_count`` of
-    them contain an edit. ``median_call_count`` and ``p75_call_count`` are percentiles of the numbers of calls
-    before the edit.
+    ends at the first edit. Only stretches with a tool call are counted. ``stretch_with_edit_count``
+    is the number of counted stretches that contain an edit. ``median_call_count`` and
+    ``p75_call_count`` are percentiles of the numbers of calls before the edit.
     """
 
     kind: str
@@ -136,7 +136,7 @@ def make_statistics(transcripts: list[TranscriptCounts], first_day: str) -> Stat
 
 
 def compute_percentile(counts: Mapping[int, int], percent: int) -> int:
-    """Return a percentile of numbers by nearest rank, or 0 if there are no numbers.
+    """Return a percentile of numbers by the nearest-rank method, or 0 if there are no numbers.
 
     ``counts`` maps each number to its frequency.
     """
@@ -236,7 +236,7 @@ def _sum_tallies_by_name(
 
 
 class FolderSize(NamedTuple):
-    """The size of an entry of the state folder: its number of files and its number of bytes."""
+    """The number of files and the number of bytes in one entry of the state folder."""
 
     name: str
     file_count: int
@@ -244,7 +244,7 @@ class FolderSize(NamedTuple):
 
 
 def measure_state_folder_entries(where: Where) -> list[FolderSize]:
-    """Return the files and folders in the state folder, largest first.
+    """Return the sizes of the files and folders in the state folder, largest first.
 
     Return [] if the state folder does not exist.
     """

@@ -1,4 +1,4 @@
-"""Find the threads (sessions) of Codex, read the fields that lists show, and manage copies of threads.
+"""Find Codex threads (sessions), read what lists show about them, and manage copies of threads.
 
 A copy has the format of Claude Code's transcripts. This package never writes to Codex's folder. It
 reads Codex's databases only for the names of threads.

@@ -1,10 +1,10 @@
 """Manage copies of Codex threads in the format of Claude Code's transcripts.
 
 When a thread is read, its copy is created, or updated if the thread has changed. The copies are
-private files in the state folder, in project folders like those of Claude Code. The first line of a
-copy contains the path and the state of the rollout (.jsonl file) that was the thread's newest one
-when the copy was made. If that rollout has been deleted, the copy is removed. If the copies
-together exceed a size limit, the least recently used ones are removed.
+private files in the state folder, in project folders like those of Claude Code. A thread may have
+several rollouts (.jsonl files). The first line of a copy contains the path and the state of the
+newest of these. If that rollout has been deleted, the copy is removed. If the copies together
+exceed a size limit, the least recently used ones are removed.
 """
 
 from __future__ import annotations
@@ -125,9 +125,8 @@ class ThreadCopies:
     ) -> int:
         """Return the size of the model's context window in tokens, or 0 if no file contains it.
 
-        The newest file of the thread that contains a size determines the result. A new fork
-        contains no size. If no file of the thread contains one, the file of the thread's parent is
-        searched.
+        The size is read from the newest file of the thread that contains one. If there is no such
+        file, as in a new fork, the file of the thread's parent is read.
         """
         for segment in reversed(segments):
             if window_tokens := RolloutEnds(segment.path, self._agent).context_window_tokens:

@@ -1,7 +1,7 @@
-"""Read those fields of a Codex thread that lists show, from both ends of its newest file.
+"""Read what lists show about a Codex thread, from both ends of the thread's newest file.
 
 The file is not converted as a whole. If the thread continues an older file, the older file is not
-read, so that lists show the first prompt of the newest file.
+read. Lists therefore show the first prompt of the newest file.
 """
 
 from __future__ import annotations
@@ -99,10 +99,9 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def first_records(self) -> list[Record]:
-        """The records in the head of the file, after the first record of the converted transcript.
+        """An added first record, followed by the converted records from the head of the file.
 
-        The first record is not from the file. It contains the agent, the thread's parent and the
-        size of the context window.
+        The added record contains the agent, the thread's parent and the size of the context window.
         """
         first_fields = build_first_record(self.meta, self._first_line, self._agent)
         if self.context_window_tokens:
@@ -141,8 +140,8 @@ class RolloutEnds(HeadTail):
     def ended_at(self) -> str:
         """The timestamp of the last message.
 
-        If a long line leaves no room for a message in the tail, this is the timestamp of the last
-        line.
+        If the tail contains no message because a long line fills it, this is the timestamp of the
+        last line.
         """
         message_timestamp = super().ended_at
         if message_timestamp > self.created_at:

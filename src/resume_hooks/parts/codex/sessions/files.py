@@ -20,7 +20,7 @@ from resume_hooks.transcripts.records import get_string, parse_record
 SESSIONS_FOLDER, ARCHIVED_FOLDER = "sessions", "archived_sessions"
 # The maximum depth of folders below ``sessions``. Codex uses three levels: year, month and day.
 MAX_FOLDER_DEPTH = 4
-# Number of bytes at the beginning of a file in which the working directory is searched for first.
+# The working directory is first searched for in this number of bytes at the beginning of a file.
 # Old clients may write long fields before the working directory.
 HEAD_BYTE_COUNT = 8 * 1024
 

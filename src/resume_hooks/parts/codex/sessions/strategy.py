@@ -83,7 +83,7 @@ class Codex:
         return ThreadStore(self._scan_rollouts())
 
     def read_ends(self, path: str) -> RolloutEnds:
-        """Return the fields of a thread that lists show. ``path`` is the thread's rollout or its copy."""
+        """Return what lists show about a thread. ``path`` is the thread's rollout or its copy."""
         rollout = self.original_path(path)
         parsed_name = parse_rollout_name(rollout)
         return RolloutEnds(
@@ -93,7 +93,7 @@ class Codex:
         )
 
     def read_title_lines(self, path: str) -> bytes:
-        """Return the name that the user gave to a thread, and its title in lists, both in lower case."""
+        """Return two lines in lower case: the user's name for a thread, and the title that lists show."""
         try:
             ends = self.read_ends(path)
         except SessionNotFound:
@@ -114,7 +114,7 @@ class Codex:
         return SessionFile(meta.thread_id, rollout, status.st_mtime, status.st_size, AGENT_NAME)
 
     def to_common_format(self, session: SessionFile) -> SessionFile:
-        """Return the session with the path and size of its copy. Create or update the copy first."""
+        """Create or update the session's copy. Return the session with the path and size of the copy."""
         rollout = session.source_path or self.original_path(session.path)
         path = self._update_copy_and_get_path(rollout)
         return session._replace(path=path, size=os.stat(path).st_size, source_path=rollout)
@@ -123,8 +123,8 @@ class Codex:
     def provide_copy_path(self, path: str) -> Iterator[str]:
         """Yield the path of a thread's copy.
 
-        If the copy did not exist before, it is removed after the ``with`` block. A command that
-        reads every thread would otherwise leave a copy of each thread on the disk.
+        If the copy did not exist before, it is removed after the ``with`` block, so that a command
+        that reads every thread does not leave copies of all threads on the disk.
         """
         copy_existed = os.path.lexists(
             self._copies.build_copy_path(read_thread_cwd(path), _parse_thread_id(path))
@@ -143,7 +143,7 @@ class Codex:
         return path
 
     def find_file_by_id(self, file_id: str) -> str | None:
-        """Return the path of the rollout with the id ``file_id``, or None if it does not exist."""
+        """Return the path of the rollout whose id is ``file_id``, or None if there is no such rollout."""
         return self.rollouts.find_path(file_id) or self._scan_rollouts().find_path(file_id)
 
     def read_parent(self, path: str) -> Parent | None:
@@ -179,7 +179,7 @@ class Codex:
         ]
 
     def build_listing_notes(self) -> list[str]:
-        """If this Python cannot read some compressed rollouts, return a note with their number."""
+        """Return a note with the number of compressed rollouts that this Python cannot read, if there are any."""
         compressed_count = self.rollouts.compressed_count
         if not compressed_count:
             return []
@@ -260,7 +260,7 @@ class Codex:
         """
         from resume_hooks.system import (
             programs,
-        )  # Imported here because this module is rarely needed.
+        )  # Imported here because the imported module is rarely needed.
 
         rollout = self.rollouts.threads.get(session_id)
         if rollout and is_archived(rollout.path):
@@ -285,7 +285,7 @@ class Codex:
 class ThreadStore(SessionStore):
     """The threads in a CODEX_HOME, grouped by project.
 
-    The name of a project is that of its project folder in Claude Code.
+    The name of a project is the name that Claude Code would give to its project folder.
     """
 
     def __init__(self, rollouts: Rollouts) -> None:

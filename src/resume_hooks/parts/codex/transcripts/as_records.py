@@ -3,8 +3,8 @@
 The records contain the history that Codex would send to the model, and the earlier conversation. A
 compaction becomes a compaction in Claude Code's format, and turns that were rolled back become an
 abandoned branch. Texts are read only from items, because events repeat them. The ids come from
-``history``, so they are the same in every conversion, and a fork has the ids of its parent. If a
-summary is encrypted, a record says so in its place.
+``history``. They are therefore the same in every conversion, and a fork has the ids of its parent.
+An encrypted summary is replaced by a record that says that the summary is encrypted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ENCRYPTED_SUMMARY_TEXT = (
     "[What was said before is a summary that only the model's provider can read.]"
 )
 FIRST_RECORD_TYPE = "agent-session"  # The type of the first line in a converted transcript.
-# The entrypoint of a run without a screen. Claude Code uses the same name.
+# The entrypoint of a headless run. Claude Code uses the same name.
 HEADLESS_ENTRYPOINT = "sdk-exec"
 # The text that records an interruption by the user. Claude Code uses the same text.
 INTERRUPTION_TEXT = "[Request interrupted by user]"
@@ -90,7 +90,8 @@ class RecordConverter:
 
     def __init__(self, thread_id: str, *, usage_comes_first: bool | None = None) -> None:
         self.usage_comes_first = usage_comes_first
-        self._usage: Record = {}  # A token count that was written before its response.
+        # The token count of a response that follows. Some clients write it before the response.
+        self._usage: Record = {}
         self._has_answer = False
         self._thread_id = thread_id
         self._ids = ItemIdAssigner()
@@ -100,8 +101,7 @@ class RecordConverter:
         # The records of a response whose token count has not been read yet.
         self._pending_records: list[Record] = []
         self._has_result = False
-        # For each unanswered call with several tool uses, the number of these tool uses, by call
-        # id.
+        # Maps the id of each unanswered call with several tool uses to the number of its tool uses.
         self._use_counts: dict[str, int] = {}
         # The command of each tool use that has no output yet, by the id of the tool use.
         self._commands: dict[str, str] = {}
@@ -110,13 +110,14 @@ class RecordConverter:
         self._model = ""
         self._goal = GoalTracker()
         self._is_interrupted = False
-        # The fields that the next prompts get: their permission mode.
+        # The fields that are added to the next prompts. They contain the permission mode.
         self._prompt_fields: dict[str, str] = {}
-        # A description of the sandbox. The dictionary is empty if the sandbox allows changes.
+        # The fields that describe the sandbox of the current turn. Empty if the sandbox allows
+        # changes.
         self._sandbox_fields: dict[str, str] = {}
 
     def add_line(self, line: RolloutLine) -> list[Record]:
-        """Return the records that are complete after this line."""
+        """Process a line, and return the records that it completes."""
         completed_records = self._convert_line(line)
         if self._goal.add_line(line):
             return [*completed_records, self._build_goal_record(line)]
@@ -228,8 +229,8 @@ class RecordConverter:
     def _build_user_records(self, line: RolloutLine, uuid: str, item: Record) -> Iterator[Record]:
         """Yield the records of a message with the user's role.
 
-        If an editor added text before the user's request, the whole message becomes a meta record
-        before the record of the request.
+        If an editor added text before the user's request, yield two records: a meta record with the
+        whole message, and a record with only the request.
         """
         blocks = build_message_blocks(item)
         if not blocks:
@@ -304,10 +305,11 @@ class RecordConverter:
         return blocks
 
     def _build_result_records(self, item: Record) -> list[Record]:
-        """Return a result block for each tool use of the call that ``item`` answers.
+        """Return a result block for each tool use into which the answered call was converted.
 
-        If a script printed one output per command, each block contains the output of its command.
-        Otherwise the first block contains the whole output, and the other blocks are empty.
+        ``item`` is the output of the call. If a script printed one output per command, each block
+        contains the output of its command. Otherwise the first block contains the whole output, and
+        the other blocks are empty.
         """
         call_id, use_count = (
             codex_items.call_id(item),
@@ -475,7 +477,7 @@ class RecordConverter:
 
 
 def _build_sandbox_fields(context: Record) -> dict[str, str]:
-    """Return a field that describes the sandbox of a turn. If the sandbox allows changes, return no field."""
+    """Return a field that describes the sandbox of a turn, or no field if the sandbox allows changes."""
     policy = get_mapping(context, "sandbox_policy")
     mode = get_string(policy, "type") or get_string(policy, "mode")
     if mode != READ_ONLY_SANDBOX:
@@ -506,8 +508,8 @@ def _build_harness_fields(item: Record) -> dict[str, bool | str]:
 def _format_goal_command(goal_notice: Record) -> str:
     """Return Codex's notice about the user's goal as a ``/goal`` command of Claude Code.
 
-    If the notice sets a goal, on which the model then works, a ``command-message`` precedes the
-    command.
+    If the notice sets a goal, the model starts to work on it. A ``command-message`` then precedes
+    the command.
     """
     objective, status = parse_goal_text_and_status(goal_notice)
     command = (
@@ -552,7 +554,7 @@ def _convert_to_claude_usage(token_counts: Record) -> Record:
     }
 
 
-# The maximum number of encoded characters in a picture. A text replaces a larger picture.
+# The maximum number of encoded characters in a picture. A larger picture is replaced by a text.
 MAX_ENCODED_IMAGE_CHARACTERS = 8 * 1024 * 1024
 _IMAGE_TAG_PATTERN = re.compile(r"</?image\b[^>]{0,200}>")
 _DATA_URL_PATTERN = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
@@ -568,7 +570,7 @@ _PRINTED_SESSION_ID_PATTERN = re.compile(r"(?:\A|\n)session_?id[=:] ?(\d{1,9})\s
 _PRINTED_EXIT_CODE_PATTERN = re.compile(
     r"(?:\A|\n)\[?exit(?:[_ ]?(?:code|status))?[=:] ?(-?\d{1,9})\]?\s*\Z", re.IGNORECASE
 )
-"""Matches the last line of an output if this line is an exit code that a script printed."""
+"""Matches an exit code that a script printed as the last line of an output."""
 
 _OUTPUT_HEADER_PATTERN = re.compile(
     r"(?:(?:Chunk ID|Wall time|Process exited with code|Exit code|Original token count|"
@@ -596,7 +598,7 @@ _CALL_FAILURE_PREFIXES = (
 """The beginnings of outputs that report a failure: a patch did not apply, the sandbox denied a
 command, or a command could not run."""
 
-# The beginning of an output in which a script printed a command's whole result.
+# The beginning of an output if a script printed the whole result of a command.
 _COMMAND_RESULT_PREFIX = '{"chunk_id":'
 # Number of characters at the beginning and at the end of an output that are searched for the exit
 # code.
@@ -694,7 +696,7 @@ def read_output(item: Record) -> ToolOutput:
 def _remove_output_header(blocks: list[Record], exit_code: int) -> list[Record]:
     """Return an output without the lines that the client writes before it.
 
-    If ``exit_code`` is not 0, the output then begins with a line such as ``Exit code 1``.
+    If ``exit_code`` is not 0, a line such as ``Exit code 1`` is added at the beginning.
     """
     text = get_string(blocks[0], "text")
     head = _OUTPUT_HEADER_PATTERN.match(text)
@@ -737,10 +739,10 @@ def _parse_exit_code_or_task_id(first_text: str, last_text: str) -> Record:
 
 
 def _split_output_and_result_fields(text: str) -> tuple[str, Record]:
-    """Return the output of a command, and its exit code or task id as fields of a result block.
+    """Split the result of a command into its output and the fields of a result block.
 
-    ``text`` is expected to be a whole command result that a script printed. Any other text is
-    returned unchanged and without fields.
+    The fields contain the exit code or the task id. ``text`` is expected to be a whole command
+    result that a script printed. Any other text is returned unchanged and without fields.
     """
     inner_output = (
         records.parse_record(text.encode()) if text.startswith(_COMMAND_RESULT_PREFIX) else None

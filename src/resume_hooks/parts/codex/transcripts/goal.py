@@ -19,7 +19,7 @@ from resume_hooks.transcripts.records import Record, get_mapping, get_string, pa
 
 # The type of the event that Codex writes after the user has set a goal or changed its status.
 GOAL_EVENT_TYPE = "thread_goal_updated"
-# The tools with which the model changes the status of a goal or creates one. Their output contains
+# The tools with which the model changes a goal's status or creates a goal. Their output contains
 # the goal.
 UPDATE_GOAL_TOOL, CREATE_GOAL_TOOL = "update_goal", "create_goal"
 COMPLETE_STATUS = "complete"
@@ -41,7 +41,7 @@ class Goal(NamedTuple):
 
 
 class GoalTracker:
-    """Finds out a thread's current goal (``goal``) from the lines that are given to ``add_line``."""
+    """Keeps a thread's current goal (``goal``) up to date from the lines that are given to ``add_line``."""
 
     def __init__(self) -> None:
         self.goal: Goal | None = None

@@ -31,8 +31,8 @@ from resume_hooks.transcripts.records import (
 
 # The median number of characters per token in 720 complete requests of public rollouts.
 CHARACTERS_PER_TOKEN = 2.84
-# The key in a line's JSON object for an item's original id, which is the id that the item had in
-# the parent. This plugin writes the key next to ``type``, outside the item.
+# The key of an item's original id, which is the id that the item had in the parent. This plugin
+# writes the key next to ``type`` in the line's JSON object, outside the item.
 ORIGINAL_ID_KEY = "uuid"
 
 
@@ -40,8 +40,8 @@ class HistoryItem(NamedTuple):
     """An item of the history, with its ``payload``, its time, its id, and the location of its line.
 
     ``part_index`` is the index of the item in the ``replacement_history`` of a compaction, or -1 if
-    the item has a line of its own. The id of an item never changes. An item that a fork took over
-    from its parent has the same id in both.
+    the item has a line of its own. The id of an item never changes. If a fork copied an item from
+    its parent, the item has the same id in both threads.
     """
 
     payload: Record

@@ -155,7 +155,7 @@ def is_goal_notice(item: Record) -> bool:
 
 
 def is_interruption(item: Record) -> bool:
-    """Check whether an item is the message in which Codex tells the model that the user interrupted it."""
+    """Check whether an item is Codex's message to the model that the user interrupted the turn."""
     is_user_message = item_type(item) == MESSAGE_TYPE and get_string(item, "role") == "user"
     is_note = item_text(item).lstrip().startswith(INTERRUPTED_TURN_TAG)
     return is_user_message and is_note and is_harness_message(item)

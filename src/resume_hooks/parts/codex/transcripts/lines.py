@@ -165,7 +165,7 @@ def open_rollout(path: str, buffer_bytes: int = -1) -> Iterator[BinaryIO]:
 @functools.cache
 def can_decompress() -> bool:
     """Check whether compressed rollouts can be read. This needs the optional package ``zstandard``."""
-    from importlib.util import find_spec  # Imported here because this module is rarely needed.
+    from importlib.util import find_spec  # Imported here because it is rarely needed.
 
     return find_spec("zstandard") is not None
 

@@ -1,4 +1,4 @@
-"""Find the files of a Codex thread: its newest file, and the older files that it continues.
+"""Find the files of a Codex thread: the newest file, and the older files that it continues.
 
 A thread has several files after a fork or a rewind. The caller passes the function
 ``find_rollout``, which returns the path of the file with a given rollout id (the last id in a
@@ -94,7 +94,7 @@ def read_thread_lines(path: str, find_rollout: RolloutFinder) -> Iterator[Rollou
 
 
 def read_segment_lines(segment: ThreadSegment) -> Iterator[RolloutLine]:
-    """Yield those lines of a file that belong to its thread."""
+    """Yield the lines of a segment's file that belong to the segment's thread."""
     end = segment.branch_point
     for line in read_rollout_lines(segment.path):
         if end is not None and _is_past_end(line, end):

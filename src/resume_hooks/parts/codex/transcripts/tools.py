@@ -1,10 +1,11 @@
 """Convert the tool calls of Codex to those of Claude Code.
 
-A command becomes ``Bash``, and a plan becomes ``TodoWrite``. A patch becomes an ``Edit``,
-``MultiEdit`` or ``Write`` for each file. A request for the output of a running command contains the
-id of the command's task. In code mode, Codex runs a script that calls tools. If all inputs of these
-tools are literals, each call in the script is converted. Otherwise, the whole script becomes one
-call of the tool ``exec``, whose input ``code`` is the script. Other tools keep their names.
+A command becomes ``Bash``, and an update of the plan becomes ``TodoWrite``. A patch becomes an
+``Edit``, ``MultiEdit`` or ``Write`` for each file. In a converted request for the output of a
+running command, the id of the command's task identifies the command. In code mode, Codex runs a
+script that calls tools. If all inputs of these tools are literals, each call in the script is
+converted. Otherwise, the whole script becomes one call of the tool ``exec``, whose input ``code``
+is the script. Other tools keep their names.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class ToolUse(NamedTuple):
 def read_tool_uses(item: Record) -> list[ToolUse]:
     """Return the tool uses into which a call of Codex is converted.
 
-    A patch is converted into one tool use for each file, and a script into at least one for each of
-    its calls. Any other call is converted into one tool use.
+    A patch becomes one tool use for each file. A script becomes one or more tool uses for each of
+    its calls. Any other call becomes one tool use.
     """
     if item_type(item) in {"local_shell_call", "tool_search_call", *HOSTED_CALL_TYPES}:
         name = item_type(item).removesuffix("_call")
@@ -111,8 +112,8 @@ def _convert_script(code: str) -> list[ToolUse]:
     """Return the tool uses into which a script is converted.
 
     If the script calls a tool that this module does not know, or if an input of a tool is not a
-    literal, return one tool use with the whole script. A plan becomes the last tool use, because
-    its output is printed after the outputs of the commands.
+    literal, return one tool use with the whole script. If the script updates the plan, the update
+    becomes the last tool use, because its output is printed after the outputs of the commands.
     """
     commands, polls, plan = (
         _parse_script_commands(code),
@@ -143,7 +144,7 @@ def _convert_script(code: str) -> list[ToolUse]:
 
 
 def _parse_script_commands(code: str) -> list[Record]:
-    """Return the commands that a script runs. Return [] if a command is not a string literal."""
+    """Return the commands that a script runs, or [] if any of them is not a string literal."""
     commands: list[Record] = []
     for call in code.split("tools.exec_command")[1:]:
         command_match = _COMMAND_CALL_PATTERN.match(call)
@@ -161,8 +162,8 @@ def _parse_script_commands(code: str) -> list[Record]:
 def _parse_polling_calls(code: str) -> list[Record]:
     """Return the inputs of the calls in which a script polls running commands.
 
-    An input contains the session of the command and the characters to type. Return [] if any of
-    these sessions is not a literal.
+    An input contains the session id of the command and the characters to type. Return [] if any of
+    these ids is not a literal.
     """
     polls: list[Record] = []
     for call in code.split(f"tools.{POLL_TOOL}")[1:]:
@@ -228,7 +229,7 @@ def _convert_shell_call(arguments: Record) -> ToolUse:
 
 
 def _copy_workdir_argument(arguments: Record) -> dict[str, str]:
-    """Return a call's working directory as an input for its tool uses, or {} if the call has none."""
+    """Return a dictionary with a call's working directory for its tool uses, or {} if the call has none."""
     folder = get_string(arguments, "workdir")
     if folder:
         return {"workdir": folder}
@@ -238,7 +239,8 @@ def _copy_workdir_argument(arguments: Record) -> dict[str, str]:
 def _find_shell_line(command_words: list[str]) -> str:
     """Return the command line that a shell is told to run, for example ``ls`` for ``bash -lc ls``.
 
-    Return ``""`` if ``command_words`` do not start a shell, or pass more than one argument to it.
+    Return ``""`` if ``command_words`` do not start a shell, or if the shell gets more than one
+    argument.
     """
     if len(command_words) > 2 and all(word.startswith("-") for word in command_words[1:-1]):
         program = command_words[0].replace("\\", "/").rpartition("/")[2].lower()
@@ -288,7 +290,7 @@ def _convert_patch(patch: str) -> Iterator[ToolUse]:
 
 
 def _convert_hunks_to_edits(lines: Sequence[str]) -> list[dict[str, str]]:
-    """Return the old and the new text of each part of a file that a patch changes.
+    """Return the old and the new text of each place that a patch changes in a file.
 
     The list has at least one element, even if the patch changes nothing.
     """

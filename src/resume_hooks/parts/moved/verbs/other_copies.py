@@ -18,8 +18,8 @@ from resume_hooks.system.text import format_count
 def delete_other_copies(options: DeleteOptions) -> None:
     """Move all copies of a session except one to the trash.
 
-    Raise UsageError if the session has only one copy or if --empty-trash is given, and
-    ResumeHooksError if each copy lacks records of another copy.
+    Raise UsageError if the session has only one copy or if --empty-trash is given. Raise
+    ResumeHooksError if no copy contains all records of the other copies.
     """
     if options.empty_trash:
         raise UsageError(

@@ -31,10 +31,10 @@ _DIFFERENCE_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class _RequestedRewind(NamedTuple):
-    """The plan that the options request, and its session.
+    """The rewind that the options request: its session and its plan.
 
-    ``prompt_state`` is the prompt that the options name, and None for an undo. ``open_state_description`` says
-    why the session may be open. It is ``""`` if the session is not open.
+    ``prompt_state`` is the prompt that the options name, or None for an undo.
+    ``open_state_description`` says why the session may be open, or is ``""`` if it is not open.
     """
 
     session: SessionFile
@@ -76,9 +76,10 @@ def rewind_files(options: RewindFilesOptions) -> ExitCode:
 
 
 def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
-    """Return the session that the options name, the prompt, the plan, and whether the session is open.
+    """Find the session and the prompt that the options name, and plan the changes.
 
-    Raises UsageError if options cannot be combined.
+    The result also says whether the session is open. Raises UsageError if options cannot be
+    combined.
     """
     if (options.to is None) is not options.undo:
         raise UsageError("Give either --to or --undo", TARGET_HELP)

@@ -96,8 +96,8 @@ def _format_text(part: parts.TextPart) -> str:
         return f"{heading}\n\n{make_markdown_safe(part.text)}"
     if part.speaker == SUMMARY:
         return _format_details_element(SPEAKER_NAMES[part.speaker], make_markdown_safe(part.text))
-    # The marks before a quote would shift its tab stops, and a shifted line could become a fence.
-    # Tabs are therefore replaced with spaces.
+    # Tabs are replaced with spaces, because the ``>`` before each quoted line would move the tab
+    # stops, and a line with a different indentation could become a fence.
     quoted_lines = make_markdown_safe(plain_text(part.text).expandtabs(4)).split("\n")
     return f"{heading}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted_lines)
 
@@ -139,7 +139,7 @@ def _format_input(call: CallPart) -> str:
 
 
 def _format_difference(old_text: str, new_text: str) -> str:
-    """Return the lines of the old text with ``-``, followed by the lines of the new text with ``+``."""
+    """Return the old lines, each with the prefix ``-``, and then the new lines with the prefix ``+``."""
     removed_lines = [f"-{line}" for line in old_text.split("\n")] if old_text else []
     added_lines = [f"+{line}" for line in new_text.split("\n")] if new_text else []
     return "\n".join([*removed_lines, *added_lines])
@@ -178,8 +178,8 @@ def make_markdown_safe(text: str) -> str:
     The result has no HTML and no images, its links lead only to web or mail addresses, and every
     fence is closed. All text is first escaped, so that HTML cannot affect where a fence begins or
     ends. Then the original text is restored in each fence that begins at the first column, outside
-    lists and quotes. In a list or quote, the text stays escaped, because the text after the end of
-    a fence could otherwise become active.
+    lists and quotes. In a list or quote, the text stays escaped, because a fence may end early
+    there, and the markup after its end would otherwise take effect.
     """
     original_lines = plain_text(text).split("\n")
     lines = [_make_markdown_line_safe(line) for line in original_lines]
@@ -219,7 +219,7 @@ def _make_markdown_line_safe(line: str) -> str:
     result is safe even if a Markdown parser finds other code spans than this function, for example
     in a table.
     """
-    # Some parsers treat a fence line that contains a vertical bar as the head of a table.
+    # Some parsers treat a fence line that contains a vertical bar as the header row of a table.
     if _FENCE_PATTERN.fullmatch(line):
         return _escape_active_markup(line).replace("|", "&#124;")
     # Some parsers may treat this line as a fence, so its code spans are escaped too.

@@ -92,7 +92,7 @@ class PartBuilder:
         )
 
     def shorten_name(self, name: str) -> str:
-        """Return a name without secrets as one line of at most ``MAX_NAME_CHARACTERS`` characters."""
+        """Remove the secrets from a name. Return it as one line of at most ``MAX_NAME_CHARACTERS`` characters."""
         return collapse_line(
             plain_line(self.redactor.redact_line(name[: 4 * MAX_NAME_CHARACTERS])),
             MAX_NAME_CHARACTERS,
@@ -121,7 +121,7 @@ class PartBuilder:
                 yield part
 
     def build_agent_part(self, agent: Subagent, depth: int) -> AgentPart | None:
-        """Return the part with a sub-agent's conversation, or None if the document already contains it."""
+        """Return the part with a sub-agent's conversation, or None if that is already in the document."""
         if agent.path in self._agents:
             return None
         self._agents.add(agent.path)
@@ -144,7 +144,7 @@ class PartBuilder:
 class _ConversationBuilder:
     """Builds the parts of one conversation.
 
-    ``agents`` maps ids to the sub-agents whose calls have not been found yet.
+    ``agents`` contains, by id, the sub-agents whose calls have not been found yet.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class _ConversationBuilder:
         elif kind == records.USER and not record.get("isMeta"):
             yield from self._build_user_parts(record)
         elif kind not in records.CHAIN_KINDS:
-            # A program that exports plain messages wrote the record.
+            # The record was written by a program that exports plain messages.
             yield from self._build_note_parts(
                 get_string(message, "role") or kind, render_record_text(record)
             )

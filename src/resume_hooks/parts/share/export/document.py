@@ -134,7 +134,7 @@ class Document:
 
     @property
     def removed_secret_counts(self) -> dict[str, int] | None:
-        """The number of removed secrets by kind, or None if nothing is removed."""
+        """The number of removed secrets by kind, or None if secrets are not removed."""
         if self._bundle_redactor:
             return dict(
                 self._export_redactor.removed_secret_counts + self._bundle_redactor.counts_by_kind
@@ -143,7 +143,7 @@ class Document:
 
     @property
     def picture_count(self) -> int:
-        """The number of images and documents in the sessions. They are not searched for secrets."""
+        """The number of images and documents in the sessions. Such contents are not searched for secrets."""
         return self._builder.picture_count
 
     @property
@@ -193,7 +193,7 @@ class Document:
 
 
 def build_file_name(title: str, session_id: str, extension: str) -> str:
-    """Return the default file name of a document, made of words from the title and of the session id.
+    """Return a document's default file name, which consists of words from the title and the session id.
 
     The name is valid on every file system.
     """

@@ -15,8 +15,8 @@ from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.records import Record, get_string, list_objects
 
 USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
-"""The speakers of messages. The speaker of a text that the model wrote for a compaction or handoff
-is ``SUMMARY``."""
+"""The speakers of messages. ``SUMMARY`` is the speaker of texts that the model wrote for a
+compaction or a handoff."""
 
 SPEAKER_NAMES = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
 TURN_STATE_DESCRIPTIONS = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
@@ -28,9 +28,10 @@ MAX_NAMED_TOOLS = 6  # Maximum number of tools whose names are shown per turn.
 class TurnHeader(NamedTuple):
     """The header of a turn.
 
-    ``state`` says where the turn is: ``live``, ``compacted`` or ``branch``. ``context_tokens`` is
-    the size of the context after the turn, or 0 if it is unknown. ``call_counts`` maps the name of
-    a tool to the number of its calls.
+    ``state`` is ``live`` if a resume would send the turn, ``compacted`` if the turn is before a
+    compaction, and ``branch`` if it is on an abandoned branch. ``context_tokens`` is the size of
+    the context after the turn, or 0 if it is unknown. ``call_counts`` maps the name of a tool to
+    the number of its calls.
     """
 
     turn_number: int
@@ -179,7 +180,7 @@ class CallPart(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the tool. If the session contains only the result, a phrase that says so."""
+        """The name of the tool, or a phrase that says that the session contains only the result."""
         return self.tool or "Result without its call"
 
     @property
@@ -246,8 +247,8 @@ class EndPart(NamedTuple):
 class EmbeddedSession(NamedTuple):
     """The session that is embedded in a page.
 
-    ``markup_rows`` are the lines of the session's markup, and ``end_part`` contains the numbers of
-    secrets and other contents that were removed from the session.
+    ``markup_rows`` are the lines of the session's markup. ``end_part`` says how many secrets and
+    other contents were removed from the session.
     """
 
     end_part: EndPart

@@ -22,8 +22,8 @@ than this."""
 # The maximum depth at which nested values in a tool's input keep their structure. A deeper value is
 # shown as text.
 MAX_NESTING_DEPTH = 40
-# A key such as ``password`` makes its value a secret only if the value has no more than this number
-# of characters.
+# The value of a key such as ``password`` is a secret only if it has no more than this number of
+# characters.
 MAX_SECRET_CHARACTERS_AFTER_KEY = 500
 
 
@@ -72,8 +72,8 @@ class ExportRedactor:
     def redact_line(self, text: str) -> str:
         """Return a short text, such as a title, without secrets. The secrets are not counted.
 
-        The text is not cut. If it ends with an ellipsis, it was shortened earlier, and its last
-        word is removed. That word may be part of a secret that no rule recognises any more.
+        The text is not cut. If it ends with an ellipsis, it has already been shortened. Its last
+        word is then removed, because the word may be a part of a secret that no rule recognises.
         """
         if self._redactor and text.endswith("…"):
             last_word = text.rsplit(None, 1)[-1]

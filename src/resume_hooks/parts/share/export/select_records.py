@@ -23,11 +23,12 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 
 CONVERSATION, LIVE_ONLY, ALL_RECORDS = "whole", "live", "all"
-"""The values for selecting the records of a document. In this order: those that led to the
-session's end, only those that a resume would send, or the records of all branches."""
+"""These values select the records of a document. ``CONVERSATION`` selects the records that led to
+the session's end, ``LIVE_ONLY`` only those that a resume would send, and ``ALL_RECORDS`` the
+records of all branches."""
 
-# The maximum number of compactions for which the compacted records are shown. Finding these records
-# takes time for each compaction, and only a forged file has more compactions.
+# The maximum number of compactions of which the compacted records are shown. Finding these records
+# takes time for each compaction. Only a forged file has more compactions than this.
 MAX_SHOWN_COMPACTIONS = 200
 
 

@@ -1,10 +1,10 @@
 """Write and read a page that contains its session.
 
 The same file can be read in a browser and imported with ``import``. The session is a bundle at the
-end of the page, compressed with gzip and encoded as base64. The bundle follows its digest in a
-script element that browsers neither run nor show. Secrets and home folders are removed from the
-page and from the bundle. An import unpacks the bundle into a private file, and rejects a bundle
-that does not match its digest.
+end of the page, compressed with gzip and encoded as base64. It is in a script element that browsers
+neither run nor show, and an attribute of this element contains the digest of the bundle. Secrets
+and home folders are removed from the page and from the bundle. An import unpacks the bundle into a
+private file, and rejects a bundle that does not match its digest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PAGE_OPTIONS = DocumentOptions(
     record_range=CONVERSATION,
     max_text_characters=MAX_TEXT_CHARACTERS,
 )
-"""The options for the page: it shows all records that led to the session's end."""
+"""The options for the page, which shows all records that led to the session's end."""
 
 BUNDLE_START_TEXT = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
 """The text before the digest of the bundle.
@@ -124,7 +124,7 @@ def open_packed_bundle(document: Document, where: Where) -> Iterator[PackedBundl
 def unpack_embedded_bundle(
     staged: StagedFile, max_bytes: int, where: Where
 ) -> Iterator[StagedFile]:
-    """Yield the unpacked bundle of a page, and delete it after the ``with`` block.
+    """Yield the unpacked bundle of a page. The unpacked file is deleted after the ``with`` block.
 
     Any other file is yielded unchanged. Raise ImportFailed if the bundle was truncated or changed,
     or if it has more than ``max_bytes`` bytes after unpacking.

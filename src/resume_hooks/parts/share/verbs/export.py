@@ -101,8 +101,8 @@ def select_sessions(
 def resolve_output_path(output: str | None, file_name: str) -> str:
     """Return the absolute path of the file to write.
 
-    ``output`` is the path of a file, the path of a folder, or None. Unless it is the path of a
-    file, the file is named ``file_name``.
+    ``output`` is the path of a file, the path of a folder, or None. If it is a folder or None, the
+    name of the file is ``file_name``.
     """
     path = os.path.join(current_folder(), os.path.expanduser(output or ""))
     return os.path.abspath(
@@ -129,7 +129,7 @@ def _print_document(document: Document, warnings: list[str]) -> None:
 def build_receipt(
     document: Document, path: str, written_file: SizeAndDigest, *, is_written: bool
 ) -> dict[str, Any]:
-    """Return the result of an export as the fields of its JSON format."""
+    """Return the result of an export as a dictionary with the fields of its JSON output."""
     session = document.sessions[-1]
     return {
         "session_id": session.session_id,

@@ -226,7 +226,7 @@ def _format_hooks(statistics: Statistics) -> str:
 
 
 def _format_state_folder(folder_sizes: Sequence[FolderSize]) -> str:
-    """Return the size of the state folder and of the largest folders in it, or ``""`` if it is empty."""
+    """Return the size of the state folder and of its largest folders, or ``""`` if nothing is in it."""
     if not folder_sizes:
         return ""
     total = format_bytes(sum(part.byte_count for part in folder_sizes))

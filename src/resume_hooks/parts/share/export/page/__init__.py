@@ -1,9 +1,9 @@
 """Format a document as one HTML file that works offline and can be read without its script.
 
 The page is written in this order: the head with the content security policy, the list of turns, the
-turns, the end. The page loads nothing. Images are embedded. The policy identifies the only style
-and the only script by their digests. Turns can be unfolded without the script. The script is needed
-only for searching, for copying and for the switches.
+turns, the end. The page loads nothing, and images are embedded. The policy allows only the page's
+own style and script, which it identifies by their digests. Turns can be unfolded without the
+script, which is needed only for searching, for copying and for the switches.
 """
 
 from __future__ import annotations
@@ -59,8 +59,10 @@ from resume_hooks.transcripts.records import (
 SHELL_TOOL_NAMES = frozenset({"Bash", "PowerShell"})
 # The tool inputs that contain prose, such as a plan or a sub-agent's task.
 PROSE_ARGUMENT_NAMES = ("plan", "prompt")
-MIN_LINES_TO_FOLD = 60  # An edit with fewer removed and added lines is shown unfolded.
-# The text of a note is on the same line as its heading if it has fewer characters.
+MIN_LINES_TO_FOLD = (
+    60  # An edit is shown folded if it has at least this number of removed and added lines.
+)
+# A note whose text has fewer characters than this is shown on one line with its heading.
 MAX_UNFOLDED_NOTE_CHARACTERS = 200
 MAX_UNFOLDED_TURNS = 3  # If a page has no more than this number of turns, all turns are unfolded.
 EMBEDDED_SESSION_NOTICE = (
@@ -209,8 +211,8 @@ def _format_turn_anchor(session_index: int, turn: TurnHeader) -> str:
 def _build_document_markup(document: Iterable[Part], *, is_unfolded: bool) -> Iterator[str]:
     """Yield the markup of the parts.
 
-    The element of a turn contains the turn's parts, so it is closed before the next turn, before
-    the next session and at the end.
+    The element of a turn contains all parts of the turn. It is closed when the next turn or session
+    begins, or at the end of the document.
     """
     session, in_turn = -1, False
     for part in document:

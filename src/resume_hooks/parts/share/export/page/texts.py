@@ -68,8 +68,8 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """The types of images that contain only pixels and no code."""
 
 _BASE64_PATTERN = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
-# The maximum number of lines of a text that is compared line by line. If one of two texts is
-# longer, all lines are shown as changed.
+# The maximum number of lines in each of two texts that are compared line by line. If one of the
+# texts is longer, all lines are shown as changed.
 MAX_COMPARED_LINES = 400
 CONTEXT_LINE_COUNT = 3  # The number of unchanged lines that are shown before and after a change.
 DIFFERENCE_SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
