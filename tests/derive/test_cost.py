@@ -176,14 +176,14 @@ def test_a_strategy_pays_off_after_a_number_of_turns(
     )
 
 
-TOKEN_COUNTS = st.integers(0, 300_000)
+TOKEN_COUNT_STRATEGY = st.integers(0, 300_000)
 GENERATED_STRATEGIES = st.builds(
     lambda cached, uncached, apart: Strategy(
         "a strategy", cached + uncached, cached, uncached, apart, float(apart)
     ),
-    TOKEN_COUNTS,
-    TOKEN_COUNTS,
-    TOKEN_COUNTS,
+    TOKEN_COUNT_STRATEGY,
+    TOKEN_COUNT_STRATEGY,
+    TOKEN_COUNT_STRATEGY,
 )
 
 

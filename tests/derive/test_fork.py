@@ -1,4 +1,7 @@
-"""Tests that a fork copies the whole live conversation or a part of it, also into another project."""
+"""Tests that a fork copies the whole live conversation or a part of it.
+
+A fork may also be written to another project.
+"""
 
 from __future__ import annotations
 

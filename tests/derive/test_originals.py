@@ -246,7 +246,7 @@ def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path)
 def test_a_linked_backup_is_not_opened(
     config_home: ConfigHome, backup: Path, session_outside_projects: str
 ) -> None:
-    """A backup that is a symbolic link, or in a linked folder, is not opened."""
+    """A backup is not opened if it is a symbolic link or is in a linked folder."""
     backup.unlink()
     backup.symlink_to(session_outside_projects)
     assert (

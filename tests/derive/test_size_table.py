@@ -51,7 +51,10 @@ def make_turns_with_talk_and_calls(turn_count: int) -> list[Record]:
 def write_session_and_estimate_sizes(
     home: ConfigHome, turn_count: int, **options: int
 ) -> tuple[SessionFile, dict[str, SizeEstimate]]:
-    """Write a session with this number of turns. Return it and the estimate of each size by its name."""
+    """Write a session with this number of turns.
+
+    Return the session, and the estimates of the sizes by their names.
+    """
     session = SessionFile(
         SESSION,
         write_session(home.project(), SESSION, make_turns_with_talk_and_calls(turn_count)),

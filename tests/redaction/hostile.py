@@ -1,4 +1,4 @@
-"""Texts whose search could take much time: each repeats the beginning of a rule's match."""
+"""Texts that could take a long time to search. Each text repeats the beginning of a rule's match."""
 
 from __future__ import annotations
 

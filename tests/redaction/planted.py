@@ -40,7 +40,7 @@ def random_chars(rng: random.Random, length: int, letters: str = ALNUM) -> str:
 
 
 def random_base64(rng: random.Random, byte_count: int) -> str:
-    """Return random bytes in the base64 of URLs, without padding."""
+    """Return random bytes in URL-safe base64, without padding."""
     return base64.urlsafe_b64encode(rng.randbytes(byte_count)).decode().rstrip("=")
 
 

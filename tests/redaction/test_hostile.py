@@ -19,7 +19,7 @@ MAX_CALLS_PER_BYTE = 18
 """
 
 
-def record_of_text(text: str) -> bytes:
+def make_record_with_text(text: str) -> bytes:
     """Return a record whose message has the text as its content."""
     return json.dumps({"message": {"content": text}}, ensure_ascii=False).encode()
 
@@ -49,6 +49,6 @@ def test_the_work_for_any_text_is_limited(text: str) -> None:
 
     The same limit applies to a record with the text.
     """
-    raw, line = text.encode(), record_of_text(text)
+    raw, line = text.encode(), make_record_with_text(text)
     assert count_calls(lambda: redact_bytes(raw)) <= MAX_CALLS_PER_BYTE * len(raw)
     assert count_calls(lambda: redact_line(line)) <= MAX_CALLS_PER_BYTE * len(line)

@@ -28,7 +28,7 @@ def encode_line(record: dict[str, Any]) -> bytes:
     return json.dumps(record).encode() + b"\n"
 
 
-def user_record(content: object, **more_fields: object) -> dict[str, Any]:
+def make_user_record(content: object, **more_fields: object) -> dict[str, Any]:
     """Return a user's record with this content and these additional fields."""
     ids = {
         "uuid": "62e0bdc0-a1e4-4d5c-8509-3b9d0d57cc67",
@@ -37,14 +37,14 @@ def user_record(content: object, **more_fields: object) -> dict[str, Any]:
     return {"type": "user", **ids, "message": {"role": "user", "content": content}, **more_fields}
 
 
-def test_a_line_without_secrets_is_the_same_object() -> None:
+def test_a_line_without_secrets_is_returned_as_the_same_object() -> None:
     """A line without secrets is returned as the same object, not as a copy."""
-    clean = encode_line(user_record("nothing to see here"))
+    clean = encode_line(make_user_record("nothing to see here"))
     assert redact_line(clean)[0] is clean
 
 
 def test_only_the_string_with_a_secret_changes() -> None:
-    """Only the secret in a string changes; spaces, numbers, escapes and keys keep their bytes."""
+    """Only the string with a secret changes. Spaces, numbers, escapes and keys keep their bytes."""
     odd = b'{ "type":"user" ,"n":123456789012345678901234567890.10, "\\u0078":"\\ud83d",'
     raw = odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % GITHUB_TOKEN.encode()
     clean, found = redact_line(raw)
@@ -166,7 +166,7 @@ def test_planted_secrets_are_removed_from_lines(seed: int) -> None:
 
     No secret is found in the result.
     """
-    lines = [encode_line(user_record("hello"))]
+    lines = [encode_line(make_user_record("hello"))]
     for one in plant_secrets(lines, seed=seed, secret_count=2 * len(FORMS)):
         if one.place_name == "tool-results file":
             continue
@@ -176,19 +176,25 @@ def test_planted_secrets_are_removed_from_lines(seed: int) -> None:
         assert find_secrets_in_line(clean) == []
 
 
-FIELD_NAMES = st.text(max_size=12).filter(
+FIELD_NAME_STRATEGY = st.text(max_size=12).filter(
     lambda name: meaning_of_name(name.encode("utf-8", "surrogatepass")) == NONE
 )
 """Names of fields that do not announce a secret. Hypothesis also tries the words of the rules."""
 
-JSON_VALUES = st.recursive(
+JSON_VALUE_STRATEGY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(FIELD_NAMES, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(FIELD_NAME_STRATEGY, inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
 
-@given(st.dictionaries(FIELD_NAMES, JSON_VALUES, max_size=5), st.booleans(), st.sampled_from(FORMS))
+@given(
+    st.dictionaries(FIELD_NAME_STRATEGY, JSON_VALUE_STRATEGY, max_size=5),
+    st.booleans(),
+    st.sampled_from(FORMS),
+)
 @settings(max_examples=80)
 def test_values_outside_the_message_are_unchanged(
     record: dict[str, Any], ascii_only: bool, form: Any

@@ -117,7 +117,7 @@ def test_every_indicator_word_and_pattern_has_an_example() -> None:
     ).map(b"".join)
 )
 def test_one_search_finds_all_indicator_words(lower_case_text: bytes) -> None:
-    """One search for all indicator words finds the same positions as a search for each word."""
+    """One search for all indicator words finds the same positions as a separate search for each word."""
     alone = [
         place
         for text, word in indicator_words.HANDLERS_BY_WORD.items()

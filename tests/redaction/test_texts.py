@@ -407,7 +407,7 @@ def test_texts_of_logs_and_documents_are_not_secrets(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "template",
     [
         "set the password to {}",
         "Set bob's password to '{}'.",
@@ -426,10 +426,10 @@ def test_texts_of_logs_and_documents_are_not_secrets(text: str) -> None:
         "kubectl create secret generic db \\\n  --from-literal=u=bob \\\n  --from-literal=k={}",
     ],
 )
-def test_passwords_in_sentences_and_commands_are_found(words: str) -> None:
+def test_passwords_in_sentences_and_commands_are_found(template: str) -> None:
     """Passwords in sentences and commands are removed."""
     for value in ("vkWqzTe482Q", "Tr0ub4dor9x"):
-        assert value not in redact(words.format(value))[0]
+        assert value not in redact(template.format(value))[0]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from resume_hooks.redaction.unescape import View, Views, decode_layer
 
-ESCAPED_TEXTS = st.text(
+ESCAPED_TEXT_STRATEGY = st.text(
     st.sampled_from('\\\\\\\\"/ntbrfu0041dD8cC\n\x00 é\U0001f511a'), max_size=20
 )
 
 
-@given(ESCAPED_TEXTS)
+@given(ESCAPED_TEXT_STRATEGY)
 def test_decode_layer_returns_the_same_text_as_a_view(text: str) -> None:
     """``decode_layer`` returns the same text as ``View``, or None if there is nothing to decode."""
     raw = text.encode()
@@ -22,7 +22,7 @@ def test_decode_layer_returns_the_same_text_as_a_view(text: str) -> None:
     assert decode_layer(raw) == (None if decoded == raw else decoded)
 
 
-@given(ESCAPED_TEXTS, st.booleans())
+@given(ESCAPED_TEXT_STRATEGY, st.booleans())
 def test_a_json_string_is_decoded_to_the_same_text_as_its_view(text: str, is_ascii: bool) -> None:
     """A JSON string is decoded to the text that ``View`` returns, even if the JSON is invalid."""
     for raw in (text.encode(), json.dumps(text, ensure_ascii=is_ascii)[1:-1].encode()):

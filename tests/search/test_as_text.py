@@ -195,15 +195,15 @@ def test_the_character_limit_ignores_styles() -> None:
     assert styled.translate(str.maketrans("", "", "<>[]")) == plain
 
 
-ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
-HITS = st.lists(
+ANY_TEXT_STRATEGY = st.text(st.characters(codec=None), max_size=300)
+HIT_LIST_STRATEGY = st.lists(
     st.builds(
         lambda number, title, words, many: HIT._replace(
             session_id=session_id(number), title=title, snippet=bare_text(words).displayed_text, marks=(), tool=title,
             repetition_count=many, wording_numbers=tuple(range(1, many)),
             session_ids=tuple(map(session_id, range(many))), missing_words=(bare_text(words).displayed_text[:60],),
         ),
-        st.integers(1, 3), ANY_TEXT, ANY_TEXT, st.integers(0, 9),
+        st.integers(1, 3), ANY_TEXT_STRATEGY, ANY_TEXT_STRATEGY, st.integers(0, 9),
     ),
     max_size=12,
 )  # fmt: skip
@@ -211,9 +211,9 @@ HITS = st.lists(
 
 @settings(max_examples=200)
 @given(
-    hits=HITS,
+    hits=HIT_LIST_STRATEGY,
     max_characters=st.integers(1, 6_000),
-    hostile_text=ANY_TEXT,
+    hostile_text=ANY_TEXT_STRATEGY,
     more_turn_count=st.integers(0, 5_000),
     omitted_run_count=st.integers(0, 3),
 )

@@ -87,7 +87,7 @@ def list_rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[ListedSe
     return list(list_project(cwd, home.where, **options))
 
 
-def listed_numbers(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int]:
+def numbers_of_listed_sessions(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int]:
     """Return the numbers of the listed sessions."""
     return [int(row.session_id[:8], 16) for row in list_rows(home, cwd, **options)]
 
@@ -96,7 +96,7 @@ def test_rows_are_listed_newest_first_and_read_on_request(config_home: ConfigHom
     """The list begins with the session that was written last. Rows are read only when requested."""
     for number, age in ((1, 2), (2, 0), (3, 1)):
         path = write_aged_session(config_home, number, age_days=age)
-    assert listed_numbers(config_home) == [2, 3, 1]
+    assert numbers_of_listed_sessions(config_home) == [2, 3, 1]
     os.unlink(path)
     found = list_project(CWD, config_home.where)
     assert next(found).session_id == session_id(2)
@@ -178,8 +178,8 @@ def test_a_list_omits_unusable_sessions(config_home: ConfigHome) -> None:
     (config_home.project() / f"{session_id(10)}.jsonl").symlink_to(
         config_home.project() / f"{session_id(1)}.jsonl"
     )
-    assert sorted(listed_numbers(config_home)) == [1, 6, 7]
-    assert sorted(listed_numbers(config_home, include_helpers=True)) == [1, 5, 6, 7]
+    assert sorted(numbers_of_listed_sessions(config_home)) == [1, 6, 7]
+    assert sorted(numbers_of_listed_sessions(config_home, include_helpers=True)) == [1, 5, 6, 7]
 
 
 def test_a_superseded_child_is_omitted(config_home: ConfigHome) -> None:
@@ -192,9 +192,9 @@ def test_a_superseded_child_is_omitted(config_home: ConfigHome) -> None:
     ]
     write_aged_session(config_home, 2, child)
     record_successor(session_id(2), session_id(1), iso_time(0), config_home.where)
-    assert listed_numbers(config_home) == [1]
+    assert numbers_of_listed_sessions(config_home) == [1]
     write_aged_session(config_home, 2, [*child, user("go on", uuid="u", parent="s", ts=200)])
-    assert sorted(listed_numbers(config_home)) == [1, 2]
+    assert sorted(numbers_of_listed_sessions(config_home)) == [1, 2]
 
 
 def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None:
@@ -419,9 +419,11 @@ def test_the_listing_includes_worktrees_and_subfolders(
     for number, folder in enumerate(("main", "linked", "main/deep", "main-two", "other"), 1):
         write_aged_session(config_home, number, cwd=str(tmp_path / folder), age_days=number)
     for cwd in (main, linked, main / "deep"):
-        assert listed_numbers(config_home, str(cwd)) == [1, 2, 3]
-    assert listed_numbers(config_home, str(tmp_path / "main-two")) == [4]
-    assert listed_numbers(config_home, str(tmp_path / "other"), covers_all_projects=True) == [
+        assert numbers_of_listed_sessions(config_home, str(cwd)) == [1, 2, 3]
+    assert numbers_of_listed_sessions(config_home, str(tmp_path / "main-two")) == [4]
+    assert numbers_of_listed_sessions(
+        config_home, str(tmp_path / "other"), covers_all_projects=True
+    ) == [
         1,
         2,
         3,
@@ -437,7 +439,10 @@ def test_colliding_project_folders_are_distinguished(config_home: ConfigHome) ->
     """
     write_aged_session(config_home, 1, cwd="/w/a_b")
     write_aged_session(config_home, 2, cwd="/w/a-b")
-    assert (listed_numbers(config_home, "/w/a_b"), listed_numbers(config_home, "/w/a-b")) == (
+    assert (
+        numbers_of_listed_sessions(config_home, "/w/a_b"),
+        numbers_of_listed_sessions(config_home, "/w/a-b"),
+    ) == (
         [1],
         [2],
     )
@@ -493,7 +498,7 @@ def test_a_session_deleted_while_the_list_is_made_is_omitted(
         return found
 
     monkeypatch.setattr(LocalStore, "sessions", list_then_delete)
-    assert listed_numbers(config_home) == [2]
+    assert numbers_of_listed_sessions(config_home) == [2]
 
 
 def test_short_ids_are_unique(config_home: ConfigHome) -> None:

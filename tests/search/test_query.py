@@ -65,11 +65,14 @@ def test_a_query_becomes_terms(
     assert [term.display_name for term in query.excluded_terms] == excluded_terms
 
 
-@pytest.mark.parametrize("words", ["!?", "-redis", '""', "\x00", "x" * 300, '-"a b"'])
-def test_a_query_without_words_is_refused(words: str) -> None:
-    """A query with only punctuation, excluded words or an overlong token is refused with an example."""
+@pytest.mark.parametrize("query_text", ["!?", "-redis", '""', "\x00", "x" * 300, '-"a b"'])
+def test_a_query_without_words_is_refused(query_text: str) -> None:
+    """A query with only punctuation, excluded words or an overlong token raises an error.
+
+    The error contains an example.
+    """
     with pytest.raises(UsageError) as raised:
-        parse_query([words])
+        parse_query([query_text])
     assert "connection pool" in raised.value.remedy
     assert len(raised.value.message) < 150
 

@@ -15,7 +15,7 @@ from resume_hooks.search.query import Period, split_time_hint
 from tests.builders import ConfigHome
 from tests.search.asking import search_home, session_numbers, write_talk
 
-NOW = datetime(2026, 8, 14, 15, 30, tzinfo=UTC).timestamp()  # This day is a Friday.
+NOW_TIMESTAMP = datetime(2026, 8, 14, 15, 30, tzinfo=UTC).timestamp()  # This day is a Friday.
 
 PERIODS_BY_TIME_WORDS = {
     "on 2026-03-04": "2026-03-04",
@@ -64,7 +64,7 @@ def test_words_about_time_are_removed_from_the_question(words: str) -> None:
     """Words about time at the beginning or end of a question are removed, in any letter case."""
     for typed in (words, words.upper(), words.capitalize()):
         for question in (f"drop redis {typed}?", f"{typed} drop redis"):
-            rest, when = split_time_hint(question, NOW)
+            rest, when = split_time_hint(question, NOW_TIMESTAMP)
             assert when is not None
             assert (rest.strip(" ?"), when.text) == ("drop redis", PERIODS_BY_TIME_WORDS[words])
 
@@ -90,12 +90,12 @@ def test_words_about_time_are_removed_from_the_question(words: str) -> None:
 )
 def test_other_words_are_not_about_time(question: str) -> None:
     """Impossible dates, parts of names, and quoted or excluded words are not treated as words about time."""
-    assert split_time_hint(question, NOW) == (question, None)
+    assert split_time_hint(question, NOW_TIMESTAMP) == (question, None)
 
 
 def test_a_question_with_only_time_words_is_searched() -> None:
     """If a question contains only words about time, the words are searched for."""
-    rest, when = split_time_hint("yesterday", NOW)
+    rest, when = split_time_hint("yesterday", NOW_TIMESTAMP)
     assert (rest, when and when.text) == ("yesterday", "2026-08-13")
 
 
@@ -118,7 +118,7 @@ def test_a_question_with_only_time_words_is_searched() -> None:
 )
 def test_any_text_is_accepted_as_a_question(words: list[str]) -> None:
     """Any text is accepted as a question, and a period of time that is found in it is never empty."""
-    _, when = split_time_hint(" ".join(words), NOW)
+    _, when = split_time_hint(" ".join(words), NOW_TIMESTAMP)
     assert when is None or (when.start_time < when.end_time and when.text)
 
 

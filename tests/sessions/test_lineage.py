@@ -270,7 +270,9 @@ def test_trimmed_sessions_can_be_omitted(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nowhere/x.jsonl", "/tmp"])
-def test_an_unreadable_session_raises_an_expected_error(config_home: ConfigHome, path: str) -> None:
+def test_the_lineage_of_an_unreadable_session_is_an_error(
+    config_home: ConfigHome, path: str
+) -> None:
     """The lineage of a session that cannot be read raises ``SessionNotFound``."""
     with pytest.raises(SessionNotFound):
         find_lineage(config_home, path)

@@ -42,7 +42,7 @@ CHILD_RECORDS = [
 CODEX_RECORD = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "x"}}
 
 
-def resolved_id(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
+def resolve_session_id(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
     """Return the id of the session that a locator names."""
     return resolve_locator(locator, cwd, home.where).session_id
 
@@ -71,7 +71,7 @@ def test_a_full_id_finds_a_session(config_home: ConfigHome) -> None:
         found = resolve_locator(locator, CWD, config_home.where)
         assert (found.session_id, found.path, found.size) == (FIRST_ID, path, os.path.getsize(path))
     with pytest.raises(SessionNotFound, match=SECOND_ID):
-        resolved_id(config_home, SECOND_ID)
+        resolve_session_id(config_home, SECOND_ID)
 
 
 def test_an_id_prefix_finds_a_session(config_home: ConfigHome) -> None:
@@ -82,13 +82,13 @@ def test_an_id_prefix_finds_a_session(config_home: ConfigHome) -> None:
     write_talk(config_home, FIRST_ID)
     write_talk(config_home, FIRST_ID, cwd="/copy", age_seconds=50)
     write_talk(config_home, SECOND_ID, age_seconds=100)
-    assert resolved_id(config_home, "aaaa1") == FIRST_ID
-    assert resolved_id(config_home, "AAAA2222-0") == SECOND_ID
+    assert resolve_session_id(config_home, "aaaa1") == FIRST_ID
+    assert resolve_session_id(config_home, "AAAA2222-0") == SECOND_ID
     assert "copy" not in resolve_locator("aaaa1", CWD, config_home.where).path
     with pytest.raises(SessionNotFound):
-        resolved_id(config_home, "aaa")
+        resolve_session_id(config_home, "aaa")
     with pytest.raises(SessionNotFound):
-        resolved_id(config_home, "bbbb")
+        resolve_session_id(config_home, "bbbb")
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_a_title_finds_a_session(config_home: ConfigHome, title: str) -> None:
     write_talk(config_home, FIRST_ID)
     write_talk(config_home, THIRD_ID, custom_title(title + " and more"))
     write_talk(config_home, SECOND_ID, custom_title(title))
-    assert resolved_id(config_home, title) == SECOND_ID
+    assert resolve_session_id(config_home, title) == SECOND_ID
     escaped = json.dumps({"type": "custom-title", "customTitle": title}).encode()
     write_session(config_home.project(), SECOND_ID, [*conversation(1), escaped])
-    assert resolved_id(config_home, title) == SECOND_ID
+    assert resolve_session_id(config_home, title) == SECOND_ID
 
 
 def test_a_first_prompt_finds_an_untitled_session(config_home: ConfigHome) -> None:
@@ -117,9 +117,11 @@ def test_a_first_prompt_finds_an_untitled_session(config_home: ConfigHome) -> No
     )
     write_session(config_home.project(), SECOND_ID, [user(command, uuid="u")])
     for row in locate.candidate_rows(locate.all_sessions(config_home.where), config_home.where):
-        assert resolved_id(config_home, str(row["title"])) == row["session_id"]
-    assert resolved_id(config_home, "please fix the " + "very " * 12 + "very\u2026") == FIRST_ID
-    assert resolved_id(config_home, "/go on now") == SECOND_ID
+        assert resolve_session_id(config_home, str(row["title"])) == row["session_id"]
+    assert (
+        resolve_session_id(config_home, "please fix the " + "very " * 12 + "very\u2026") == FIRST_ID
+    )
+    assert resolve_session_id(config_home, "/go on now") == SECOND_ID
 
 
 def test_a_title_copied_by_clear_finds_the_first_session(config_home: ConfigHome) -> None:
@@ -134,8 +136,8 @@ def test_a_title_copied_by_clear_finds_the_first_session(config_home: ConfigHome
         SECOND_ID,
         [custom_title("X \u00b7 trim", SECOND_ID), clear, *conversation(1)],
     )
-    assert resolved_id(config_home, "X \u00b7 trim") == FIRST_ID
-    assert resolved_id(config_home, "X \u00b7 trim \u00b7 clear") == SECOND_ID
+    assert resolve_session_id(config_home, "X \u00b7 trim") == FIRST_ID
+    assert resolve_session_id(config_home, "X \u00b7 trim \u00b7 clear") == SECOND_ID
 
 
 def test_a_title_copied_by_clear_to_two_sessions_is_ambiguous(config_home: ConfigHome) -> None:
@@ -147,10 +149,10 @@ def test_a_title_copied_by_clear_to_two_sessions_is_ambiguous(config_home: Confi
             config_home.project(), number, [custom_title("Mine", number), clear, *conversation(1)]
         )
     with pytest.raises(AmbiguousLocator) as caught:
-        resolved_id(config_home, "Mine \u00b7 clear")
+        resolve_session_id(config_home, "Mine \u00b7 clear")
     assert {row["session_id"] for row in caught.value.candidates} == {SECOND_ID, session_id(3)}
     assert str(caught.value).startswith("'Mine \u00b7 clear' fits 2 sessions")
-    assert resolved_id(config_home, "Mine") == FIRST_ID
+    assert resolve_session_id(config_home, "Mine") == FIRST_ID
 
 
 def test_a_path_finds_a_session(
@@ -163,13 +165,13 @@ def test_a_path_finds_a_session(
     path = write_talk(config_home, FIRST_ID)
     folder = tmp_path / "w"
     backup = write_session(folder, "backup", conversation(1, session_id=SECOND_ID))
-    assert resolved_id(config_home, path) == FIRST_ID
+    assert resolve_session_id(config_home, path) == FIRST_ID
     assert resolve_locator(backup, CWD, config_home.where) == resolve_locator(
         "./backup.jsonl", str(folder), config_home.where
     )
-    assert resolved_id(config_home, backup) == SECOND_ID
+    assert resolve_session_id(config_home, backup) == SECOND_ID
     (config_home.root / "x.jsonl").write_bytes(Path(backup).read_bytes())
-    assert resolved_id(config_home, "~/x.jsonl") == SECOND_ID
+    assert resolve_session_id(config_home, "~/x.jsonl") == SECOND_ID
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,7 @@ def test_a_valid_id_in_a_file_is_used(
     config_home: ConfigHome, tmp_path: Path, content: list[Record], expected_id: str
 ) -> None:
     """If the session id in a file is valid, it is used. Otherwise the file's name is used."""
-    assert resolved_id(config_home, write_session(tmp_path, "odd", content)) == expected_id
+    assert resolve_session_id(config_home, write_session(tmp_path, "odd", content)) == expected_id
 
 
 def test_files_of_other_programs_are_refused(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -194,7 +196,7 @@ def test_files_of_other_programs_are_refused(config_home: ConfigHome, tmp_path: 
         NotATranscript,
         match=r"^rollout-2026-01-01\.jsonl is a Codex rollout file, not a Claude Code",
     ):
-        resolved_id(config_home, rollout)
+        resolve_session_id(config_home, rollout)
     others = {
         "empty": b"",
         "text": b"hello\nworld\n",
@@ -205,14 +207,14 @@ def test_files_of_other_programs_are_refused(config_home: ConfigHome, tmp_path: 
         path = tmp_path / f"{name}.jsonl"
         path.write_bytes(content)
         with pytest.raises(NotATranscript, match="has no record"):
-            resolved_id(config_home, str(path))
+            resolve_session_id(config_home, str(path))
 
 
 @pytest.mark.parametrize("locator", ["", "  ", "\n"])
 def test_an_empty_locator_is_a_usage_error(config_home: ConfigHome, locator: str) -> None:
     """An empty locator raises ``UsageError``."""
     with pytest.raises(UsageError):
-        resolved_id(config_home, locator)
+        resolve_session_id(config_home, locator)
 
 
 def test_the_latest_session_of_this_folder_is_the_default(config_home: ConfigHome) -> None:
@@ -220,9 +222,9 @@ def test_the_latest_session_of_this_folder_is_the_default(config_home: ConfigHom
     write_talk(config_home, FIRST_ID, age_seconds=100)
     write_talk(config_home, SECOND_ID, age_seconds=50)
     write_talk(config_home, THIRD_ID, cwd="/elsewhere")
-    assert resolved_id(config_home, None) == SECOND_ID
+    assert resolve_session_id(config_home, None) == SECOND_ID
     with pytest.raises(SessionNotFound, match="No session of /nowhere yet"):
-        resolved_id(config_home, None, "/nowhere")
+        resolve_session_id(config_home, None, "/nowhere")
 
 
 def test_latest_skips_unsuitable_sessions(config_home: ConfigHome) -> None:
@@ -246,7 +248,7 @@ def test_latest_skips_unsuitable_sessions(config_home: ConfigHome) -> None:
         write_session(config_home.root, THIRD_ID, conversation(1))
     )
     (project / f"{session_id(18)}.jsonl").mkdir()
-    assert resolved_id(config_home, None) == FIRST_ID
+    assert resolve_session_id(config_home, None) == FIRST_ID
 
 
 def test_latest_includes_a_continued_child(config_home: ConfigHome) -> None:
@@ -255,7 +257,7 @@ def test_latest_includes_a_continued_child(config_home: ConfigHome) -> None:
     write_session(
         config_home.project(), SECOND_ID, [*CHILD_RECORDS, user("go", uuid="u", parent="s", ts=200)]
     )
-    assert resolved_id(config_home, None) == SECOND_ID
+    assert resolve_session_id(config_home, None) == SECOND_ID
 
 
 def test_latest_distinguishes_folders_stored_in_the_same_place(config_home: ConfigHome) -> None:
@@ -265,17 +267,17 @@ def test_latest_distinguishes_folders_stored_in_the_same_place(config_home: Conf
     """
     write_talk(config_home, FIRST_ID, cwd="/w/a_b", age_seconds=100)
     write_talk(config_home, SECOND_ID, cwd="/w/a-b")
-    assert resolved_id(config_home, None, "/w/a_b") == FIRST_ID
-    assert resolved_id(config_home, None, "/w/a-b") == SECOND_ID
+    assert resolve_session_id(config_home, None, "/w/a_b") == FIRST_ID
+    assert resolve_session_id(config_home, None, "/w/a-b") == SECOND_ID
     moved = [{**record, "cwd": "/somewhere/else"} for record in conversation(1)]
     write_session(config_home.project("/w/a-b"), THIRD_ID, moved, mtime=time.time() + 60)
-    assert resolved_id(config_home, None, "/w/a_b") == THIRD_ID
+    assert resolve_session_id(config_home, None, "/w/a_b") == THIRD_ID
 
 
 def test_latest_finds_a_session_whose_model_left_the_folder(config_home: ConfigHome) -> None:
     """``latest`` finds a session in the folder where it was started, even if the model left the folder."""
     write_talk(config_home, FIRST_ID, user("x", uuid="x", parent="r3", ts=50, cwd=f"{CWD}/deep"))
-    assert resolved_id(config_home, None) == FIRST_ID
+    assert resolve_session_id(config_home, None) == FIRST_ID
 
 
 def test_the_default_session_inside_the_client_is_the_current_one(config_home: ConfigHome) -> None:
@@ -310,7 +312,7 @@ def test_a_missing_folder_is_not_reported_as_unreadable(config_home: ConfigHome)
     assert locate.unlistable_folders(config_home.where) == []
     assert locate.unlistable_folders(Where({"HOME": "/nowhere"})) == []
     with pytest.raises(SessionNotFound) as caught:
-        resolved_id(config_home, SECOND_ID)
+        resolve_session_id(config_home, SECOND_ID)
     assert caught.value.remedy == "Was it deleted after 30 days?"
 
 

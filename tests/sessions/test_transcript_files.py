@@ -64,10 +64,13 @@ def session_with_subagents(config_home: ConfigHome) -> Path:
     return path
 
 
-def test_sub_agents_of_a_session_are_found_in_all_three_places(
+def test_sub_agents_of_a_session_are_found_in_all_folders(
     session_with_subagents: Path,
 ) -> None:
-    """The sub-agents of a session are found in all three places. Links and other files are ignored."""
+    """The sub-agents of a session are found in all folders in which clients store them.
+
+    Links and other files are ignored.
+    """
     found = subagents_of_session(str(session_with_subagents))
     assert [one.name for one in found] == ["agent-a1b2c3", "agent-a1ff", "agent-b7"]
     assert {one.session_id for one in found} == {SESSION}

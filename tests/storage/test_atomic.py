@@ -307,7 +307,7 @@ def test_replace_refuses_a_file_that_differs_from_the_copy(tmp_path: Path) -> No
     """A replacement is refused if another program replaced the file or changed its bytes."""
     path = tmp_path / SESSION_FILE_NAME
 
-    def rename(_: str) -> None:
+    def replace_by_rename(_: str) -> None:
         (tmp_path / "other").write_bytes(FILE_CONTENT)
         os.replace(tmp_path / "other", path)
 
@@ -317,7 +317,7 @@ def test_replace_refuses_a_file_that_differs_from_the_copy(tmp_path: Path) -> No
     def truncate_file(_: str) -> None:
         os.truncate(path, 5)
 
-    for change in (rename, rewrite_file, truncate_file):
+    for change in (replace_by_rename, rewrite_file, truncate_file):
         path.write_bytes(FILE_CONTENT)
         with pytest.raises(WriteFailed, match="by another program meanwhile"):
             replace_file(path, [b"new\n"], change)
@@ -349,13 +349,13 @@ def test_replace_moves_lines_written_to_the_old_file(tmp_path: Path) -> None:
     path.write_bytes(FILE_CONTENT)
     long = b"l" * 3_000_000
 
-    def write(descriptor: int) -> None:
+    def write_to_old_file(descriptor: int) -> None:
         os.write(descriptor, b"old 1\nold")
         append_line(str(path), b"new 1")
         time.sleep(0.02)
         os.write(descriptor, b" 2\n" + long + b"\nold 3")
 
-    thread = call_after_rename(path, write)
+    thread = call_after_rename(path, write_to_old_file)
     replace_file(path, [b"new\n"])
     thread.join()
     lines = path.read_bytes().split(b"\n")
@@ -393,7 +393,7 @@ def test_a_moved_record_never_splits_another_line(tmp_path: Path) -> None:
     path = tmp_path / SESSION_FILE_NAME
     path.write_bytes(FILE_CONTENT)
 
-    def write(descriptor: int) -> None:
+    def write_to_old_file(descriptor: int) -> None:
         with path.open("ab", buffering=0) as stream:
             stream.write(b"he")
             os.write(descriptor, b"old 1\n")
@@ -403,7 +403,7 @@ def test_a_moved_record_never_splits_another_line(tmp_path: Path) -> None:
             stream.write(b"left")
             os.write(descriptor, b"old 2\n")
 
-    thread = call_after_rename(path, write)
+    thread = call_after_rename(path, write_to_old_file)
     replace_file(path, [b"new\n"])
     thread.join()
     assert path.read_bytes() == b"new\nhere\nold 1\nleft\nold 2\n"
@@ -478,7 +478,7 @@ def test_parallel_appends_never_mix_lines(tmp_path: Path) -> None:
 
 
 def test_append_ends_an_unfinished_line_first(tmp_path: Path) -> None:
-    """An append after a line without an end ends that line first."""
+    """An append first ends an unfinished last line."""
     path = tmp_path / "links.jsonl"
     path.write_bytes(b'{"whole":1}\n{"torn":')
     append_line(str(path), b'{"next":1}')

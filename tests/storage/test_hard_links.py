@@ -65,7 +65,7 @@ def source_and_target(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_linked_file_keeps_its_time_and_mode(
     tmp_path: Path, same_or_other_file_system: str
 ) -> None:
-    """Linking creates the same file at the target, or a copy with the same bytes, time and mode."""
+    """The target is the same file as the source, or a copy with the same bytes, time and mode."""
     source, target = source_and_target(tmp_path)
     source.write_bytes(b"contents")
     os.chmod(source, 0o640)

@@ -36,7 +36,7 @@ REMOVING_COMMANDS = (
 
 REMOVING_FUNCTIONS = {"unlink", "rmdir", "rmtree", "removedirs", "unlinkat"}
 
-MODULES_THAT_MAY_REMOVE = {
+MODULES_THAT_MAY_REMOVE_FILES = {
     "storage/removal.py": "it owns the act",
     "hooks/fallback.py": "a lock of the installer's, before there is an engine",
     "cli/handoff.py": "a folder that it made itself a moment before, by mkdtemp",
@@ -61,7 +61,7 @@ def test_only_the_removal_module_removes_files() -> None:
                 ("shutil", "move"),
             }:
                 found.setdefault(path.relative_to(source).as_posix(), set()).add(node.attr)
-    assert set(found) <= set(MODULES_THAT_MAY_REMOVE), found
+    assert set(found) <= set(MODULES_THAT_MAY_REMOVE_FILES), found
 
 
 def test_removal_never_leaves_the_root(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_removal_of_a_growing_folder_ends(
 def test_removal_without_folder_descriptors_never_leaves_the_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without calls for folder descriptors, as on Windows, a removal never leaves the root either."""
+    """Without calls for folder descriptors, as on Windows, a removal does not leave the root."""
     monkeypatch.setattr(removal, "_HAS_DESCRIPTOR_CALLS", False)
     test_removal_never_leaves_the_root(tmp_path)
 

@@ -29,7 +29,8 @@ write_child.write_child(fork.plan_fork(session_file(sys.argv[1]), Where()), Wher
 def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, cleanup_cause: str) -> None:
     """The folder that a killed command left for a child is removed, and the parent's files are kept.
 
-    The next command that writes a child, a scrub, and the start of a session remove the folder.
+    The folder is removed by the next command that writes a child, by a scrub, and by the start of a
+    session.
     """
     path = Path(write_session(config_home.project(), SESSION, conversation(3)))
     outputs = path.with_suffix("") / "tool-results"

@@ -261,7 +261,7 @@ def test_linked_media_are_replaced_by_a_note() -> None:
     ) == make_replacement_note("A document in a form that can't be sent")
 
 
-JSON_VALUES = st.recursive(
+JSON_VALUE_STRATEGY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
@@ -291,10 +291,13 @@ BLOCK_FIELDS = [
     "source",
     "caller",
 ]
-GENERATED_BLOCKS = st.recursive(
+BLOCK_STRATEGY = st.recursive(
     st.fixed_dictionaries(
         {"type": st.sampled_from(BLOCK_TYPES)},
-        optional={**dict.fromkeys(BLOCK_FIELDS, JSON_VALUES), "content": JSON_VALUES},
+        optional={
+            **dict.fromkeys(BLOCK_FIELDS, JSON_VALUE_STRATEGY),
+            "content": JSON_VALUE_STRATEGY,
+        },
     ),
     lambda inner: st.fixed_dictionaries(
         {"type": st.just("tool_result"), "content": st.lists(inner, max_size=3)}
@@ -353,13 +356,13 @@ def has_reminder_tag(content: object) -> bool:
     return re.search(r"</?system-reminder", letters, re.IGNORECASE) is not None
 
 
-REMINDER_PIECES = st.lists(
+REMINDER_PIECES_STRATEGY = st.lists(
     st.sampled_from(["<", "\uff1c", "/", " ", "system-reminder", "\x00", "\u0338", ">", "x"]),
     max_size=8,
 )
 
 
-@given(REMINDER_PIECES)
+@given(REMINDER_PIECES_STRATEGY)
 def test_no_spelling_of_a_reminder_remains(parts: list[str]) -> None:
     """No spelling of a reminder tag is left in a filtered text, and filtering again changes nothing."""
     found = filter_content("".join(parts), "user")
@@ -370,7 +373,7 @@ def test_no_spelling_of_a_reminder_remains(parts: list[str]) -> None:
 
 
 @given(
-    st.lists(GENERATED_BLOCKS | JSON_VALUES, max_size=4) | JSON_VALUES,
+    st.lists(BLOCK_STRATEGY | JSON_VALUE_STRATEGY, max_size=4) | JSON_VALUE_STRATEGY,
     st.sampled_from(["user", "assistant", "queued"]),
 )
 def test_filtering_any_content_twice_changes_nothing(content: Any, role: str) -> None:

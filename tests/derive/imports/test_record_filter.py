@@ -18,7 +18,7 @@ from resume_hooks.derive.imports.record_filter import (
 )
 from resume_hooks.sessions.opening_layout import ChildAttributes
 from tests.builders import assistant, attachment, boundary, progress, result, system, user
-from tests.derive.imports.test_block_filter import JSON_VALUES
+from tests.derive.imports.test_block_filter import JSON_VALUE_STRATEGY
 
 CHILD_ATTRIBUTES = ChildAttributes(
     "00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z"
@@ -151,13 +151,17 @@ def test_hidden_records_are_counted() -> None:
     assert not is_hidden_from_screen(user("x", uuid="u"))
 
 
-FIELD_NAMES = st.sampled_from([*sorted(ALLOWED_FIELD_NAMES), "rendered", "permissionMode", "x"])
-RECORD_TYPES = st.sampled_from(["user", "assistant", "system", "attachment", "progress", "mode"])
+FIELD_NAME_STRATEGY = st.sampled_from(
+    [*sorted(ALLOWED_FIELD_NAMES), "rendered", "permissionMode", "x"]
+)
+RECORD_TYPE_STRATEGY = st.sampled_from(
+    ["user", "assistant", "system", "attachment", "progress", "mode"]
+)
 
 
 @given(
-    st.dictionaries(FIELD_NAMES, JSON_VALUES),
-    RECORD_TYPES,
+    st.dictionaries(FIELD_NAME_STRATEGY, JSON_VALUE_STRATEGY),
+    RECORD_TYPE_STRATEGY,
     st.sampled_from(["compact_boundary", "local_command", "x"]),
 )
 def test_any_record_is_filtered_or_dropped(

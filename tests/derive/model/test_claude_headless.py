@@ -1,4 +1,4 @@
-"""Tests of the headless model with a script instead of the client: input, answer and failures."""
+"""Tests of the headless model's input, answers and failures. A script replaces the client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model for tests that answers without a client."""
+"""A model for tests. It gives its answers without a client."""
 
 from __future__ import annotations
 

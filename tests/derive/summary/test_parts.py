@@ -127,7 +127,7 @@ def test_a_long_session_is_split_into_parts(
 
 
 def test_omitted_records_are_not_counted_as_shown(config_home: ConfigHome) -> None:
-    """Records that a part leaves out are not among its record numbers, and the part mentions the gap."""
+    """The record numbers of a part do not include omitted records, and the part mentions the gap."""
     found = read_material_of_records(config_home, make_long_session(2_000, words_per_output=60))
     first = found.parts[0]
     heads = {int(number) for number in re.findall(r"^11111111:([0-9]+) ", first.text, re.MULTILINE)}

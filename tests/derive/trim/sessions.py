@@ -61,11 +61,11 @@ class Chain:
         content: Any = LONG_OUTPUT,
         /,
         *,
-        error: bool = False,
+        is_error: bool = False,
         **tool_input: Any,
     ) -> Chain:
         """Append a call with its result."""
-        more = {"is_error": True} if error else {}
+        more = {"is_error": True} if is_error else {}
         return self.call(call_id, tool, **tool_input).result(call_id, content, **more)
 
     def attach(self, **fields: Any) -> Chain:

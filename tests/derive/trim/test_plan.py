@@ -501,7 +501,7 @@ def test_the_last_token_count_is_used_even_if_it_is_lower(config_home: ConfigHom
     assert plan.scan_session(session_file(str(path))).context.tokens == 25_000
 
 
-def test_a_trim_names_an_unknown_tool(config_home: ConfigHome) -> None:
+def test_a_trim_reports_a_tool_filter_without_a_match(config_home: ConfigHome) -> None:
     """A trim reports a tool filter that matches no tool in the session."""
     scanned = plan.scan_session(session_file(str(write_session_with_token_counts(config_home))))
     decision = decide_trim(scanned, Options(tools=("bsh", "bash")), config_home.where)

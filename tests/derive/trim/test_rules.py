@@ -121,10 +121,10 @@ KEPT_CASES = [
          make_output_chain(("t1", "Edit", FILE_A_INPUT), ("t2", "Read", FILE_A_INPUT))),
     make_kept_case("superseded", "the later read failed",
          lambda: Chain().ask().call_with_result("t1", **FILE_A_INPUT).call_with_result("t2", "Read", "gone",
-         error=True, **FILE_A_INPUT).add_short_turns(1)),
+         is_error=True, **FILE_A_INPUT).add_short_turns(1)),
     make_kept_case("superseded", "the change failed",
          lambda: Chain().ask().call_with_result("t1", **FILE_A_INPUT).call_with_result("t2", "Edit", "no match",
-         error=True, **FILE_A_INPUT).add_short_turns(1)),
+         is_error=True, **FILE_A_INPUT).add_short_turns(1)),
     make_kept_case("superseded", "the later read is still waited for",
          lambda: Chain().ask().call_with_result("t1", **FILE_A_INPUT).call("t2", "Read", **FILE_A_INPUT)),
     make_kept_case("superseded", "a search is no read",
@@ -138,18 +138,18 @@ KEPT_CASES = [
     make_kept_case("repeats", "below its placeholder",
          lambda: Chain().ask().call_with_result("t1", "Bash", "ok").call_with_result("t2", "Bash", "ok")),
     make_kept_case("failures", "it was never done again",
-         lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x").add_short_turns(1)),
+         lambda: Chain().ask().call_with_result("t1", "Bash", is_error=True, command="x").add_short_turns(1)),
     make_kept_case("failures", "it failed again",
-         lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
-           .call_with_result("t2", "Bash", SECOND_LONG_OUTPUT, error=True, command="x")),
+         lambda: Chain().ask().call_with_result("t1", "Bash", is_error=True, command="x")
+           .call_with_result("t2", "Bash", SECOND_LONG_OUTPUT, is_error=True, command="x")),
     make_kept_case("failures", "something else succeeded",
-         lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
+         lambda: Chain().ask().call_with_result("t1", "Bash", is_error=True, command="x")
          .call_with_result("t2", "Bash", command="y")),
     make_kept_case("failures", "the success came first",
          lambda: Chain().ask().call_with_result("t1", "Bash", command="x").call_with_result("t2", "Bash",
-         error=True, command="x")),
+         is_error=True, command="x")),
     make_kept_case("failures", "another tool succeeded on it",
-         lambda: Chain().ask().call_with_result("t1", "Edit", error=True, **FILE_A_INPUT)
+         lambda: Chain().ask().call_with_result("t1", "Edit", is_error=True, **FILE_A_INPUT)
          .call_with_result("t2", "Read", **FILE_A_INPUT)),
     make_kept_case("thinking", "the last turn keeps its own",
          lambda: Chain().ask().add_short_turns(2).ask("last").answer([SIGNED_THINKING], message_id="m")
@@ -185,7 +185,7 @@ KEPT_CASES = [
              "t1", "Read", f"{LONG_OUTPUT}\n\n[...truncated - original content was 9,000 characters]")),
     make_kept_case("results", "what the user said to a refused call",
          lambda: Chain().ask()
-         .call_with_result("t1", "Bash", f"The user doesn't want to proceed. {LONG_OUTPUT}", error=True)),
+         .call_with_result("t1", "Bash", f"The user doesn't want to proceed. {LONG_OUTPUT}", is_error=True)),
     make_kept_case("results", "the user's own choices",
          lambda: Chain().ask().call_with_result("t1", "AskUserQuestion")),
     make_kept_case("results", "schemas that the client loads",
@@ -230,11 +230,11 @@ CUT_CASES = [
          lambda: Chain().ask().call_with_result("t1", "Bash").call_with_result("t2", "Bash").add_short_turns(1),
         ("c4", "message", "content", 0, "content"), LONG_OUTPUT),
     make_cut_case("failures", "an error before a success",
-        lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
+        lambda: Chain().ask().call_with_result("t1", "Bash", is_error=True, command="x")
         .call_with_result("t2", "Bash", SECOND_LONG_OUTPUT, command="x"),
         OUTPUT_ADDRESS, make_placeholder("Bash", "1,700", "failed, and later succeeded")),
     make_cut_case("failures", "it stays an error",
-        lambda: Chain().ask().call_with_result("t1", "Bash", error=True, command="x")
+        lambda: Chain().ask().call_with_result("t1", "Bash", is_error=True, command="x")
         .call_with_result("t2", "Bash", SECOND_LONG_OUTPUT, command="x"),
         ("c2", "message", "content", 0, "is_error"), True),
     make_cut_case("thinking", "whole, and nothing in its place",

@@ -99,7 +99,7 @@ def make_chain_with_every_kind_of_content() -> Chain:
 def test_a_tool_filter_trims_only_the_named_tools(
     config_home: ConfigHome, tools: tuple[str, ...], trimmed_ids: list[str]
 ) -> None:
-    """A trim with a tool filter removes only contents of the named tools.
+    """A trim with a tool filter trims only contents of the named tools.
 
     Images, pastes and answers are not trimmed.
     """
@@ -281,7 +281,7 @@ def test_a_trim_with_a_target_removes_the_oldest_of_equal_failures_first(
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(6):
         chain.call_with_result(
-            f"t{number}", "Bash", f"{number} " + "word " * 300, error=True, command="make"
+            f"t{number}", "Bash", f"{number} " + "word " * 300, is_error=True, command="make"
         )
         chain.answer("again", tokens=9_400 + 400 * number)
     chain.call_with_result("t9", "Bash", "ok", command="make")

@@ -272,7 +272,7 @@ def test_a_second_trim_keeps_the_references_of_the_first(config_home: ConfigHome
 
 
 def test_planning_a_trim_in_place_writes_nothing(config_home: ConfigHome) -> None:
-    """A dry run writes nothing and warns that an open session needs ``--force``."""
+    """A dry run of a trim in place writes nothing and warns that an open session needs ``--force``."""
     path = write_old_session(config_home, make_turns_with_reads(6))
     os.utime(path)
     before = path.read_bytes()

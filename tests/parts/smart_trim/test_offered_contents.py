@@ -61,7 +61,7 @@ def test_large_contents_are_offered_in_order(config_home: ConfigHome) -> None:
         Chain().ask("go").call_with_result("t1", "AskUserQuestion", LONG_OUTPUT),
         Chain().ask("go").call_with_result("t1", "ExitPlanMode", LONG_OUTPUT),
         Chain().ask("go").call_with_result("t1", "Bash",
-        "The user doesn't want to proceed. They said: " + LONG_OUTPUT, error=True),
+        "The user doesn't want to proceed. They said: " + LONG_OUTPUT, is_error=True),
         Chain().ask("go").call("t1", "Write", content=LONG_OUTPUT, file_path="/a"),
         Chain().ask("go").answer([{"type": "thinking", "thinking": LONG_OUTPUT, "signature": "s"}]).answer("ok"),
         Chain().ask("go").attach(attachment={"type": "skill_listing", "content": LONG_OUTPUT}),
@@ -154,9 +154,11 @@ def test_wishes_let_the_model_judge_contents_that_match_a_rule(
 def test_offered_contents_have_notes_on_their_outcome(config_home: ConfigHome) -> None:
     """Offered contents have notes on failures and on later calls for the same file or command."""
     chain = (
-        Chain().ask("go").call_with_result("t1", "Bash", LONG_OUTPUT, command="make", error=True)
+        Chain().ask("go").call_with_result("t1", "Bash", LONG_OUTPUT, command="make", is_error=True)
     )
-    chain.ask("again").call_with_result("t2", "Bash", LONG_OUTPUT + "2", command="make", error=True)
+    chain.ask("again").call_with_result(
+        "t2", "Bash", LONG_OUTPUT + "2", command="make", is_error=True
+    )
     found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert found.candidates[0].notes == (
         "failed",

@@ -81,16 +81,16 @@ def uuid_of_text(text: str | int) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, str(text)))
 
 
-def prompt_with_id(text: str, *, number: str | int = "", **record_fields: Any) -> Record:
-    """Return a prompt whose uuid is made from ``number`` or, without it, from its text."""
-    return user(text, uuid=uuid_of_text(number or text), **record_fields)
+def prompt_with_id(text: str, *, uuid_seed: str | int = "", **record_fields: Any) -> Record:
+    """Return a prompt whose uuid is made from ``uuid_seed`` or, without it, from its text."""
+    return user(text, uuid=uuid_of_text(uuid_seed or text), **record_fields)
 
 
 def answer_with_id(
-    text: str | list[Record], *, number: str | int = "", **record_fields: Any
+    text: str | list[Record], *, uuid_seed: str | int = "", **record_fields: Any
 ) -> Record:
-    """Return an answer whose uuid is made from ``number`` or, without it, from its text."""
-    return assistant(text, uuid=uuid_of_text(number or str(text)), **record_fields)
+    """Return an answer whose uuid is made from ``uuid_seed`` or, without it, from its text."""
+    return assistant(text, uuid=uuid_of_text(uuid_seed or str(text)), **record_fields)
 
 
 def read_index(
@@ -219,7 +219,10 @@ def fill_home(home: ConfigHome, session_count: int = 24, records_per_session: in
         texts = (" ".join(rng.choices(vocabulary, k=100)) for _ in range(records_per_session))
         write_session_file(
             home,
-            *(answer_with_id(text, number=f"{number}.{place}") for place, text in enumerate(texts)),
+            *(
+                answer_with_id(text, uuid_seed=f"{number}.{place}")
+                for place, text in enumerate(texts)
+            ),
             session_uuid=session_id(number),
         )
     return session_count * records_per_session

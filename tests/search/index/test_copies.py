@@ -51,7 +51,7 @@ def hits_for_word(home: ConfigHome, word: str) -> list[HitWithSessions]:
     ]
 
 
-def sdk_fork_record(record: Record, source_id: str, fork_id: str) -> Record:
+def make_sdk_fork_record(record: Record, source_id: str, fork_id: str) -> Record:
     """Return the record as the SDK writes it to a fork: with a new uuid and a link to the old one."""
     mark = {"sessionId": source_id, "messageUuid": record["uuid"]}
     return {
@@ -82,8 +82,8 @@ def test_a_record_that_the_sdk_copied_twice_is_one_hit(config_home: ConfigHome) 
     The SDK writes a new uuid and stores the old one. The times of the files do not matter.
     """
     shared = [prompt_with_id("alpha"), answer_with_id("beta")]
-    once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
-    twice = [sdk_fork_record(record, FORK, GRANDCHILD) for record in once]
+    once = [make_sdk_fork_record(record, SESSION, FORK) for record in shared]
+    twice = [make_sdk_fork_record(record, FORK, GRANDCHILD) for record in once]
     write_session_file(config_home, *twice, prompt_with_id("delta"), session_uuid=GRANDCHILD)
     write_session_file(config_home, *once, prompt_with_id("gamma"), session_uuid=FORK, is_old=False)
     write_session_file(config_home, *shared, is_old=False)
@@ -102,7 +102,7 @@ def test_a_record_in_our_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome)
     newer.
     """
     shared = [prompt_with_id("alpha"), answer_with_id("beta", parent=uuid_of_text("alpha"), ts=1)]
-    once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
+    once = [make_sdk_fork_record(record, SESSION, FORK) for record in shared]
     once[1]["parentUuid"] = once[0]["uuid"]
     own = write_session_file(config_home, *shared)
     theirs = write_session_file(config_home, *once, session_uuid=FORK)
@@ -129,7 +129,7 @@ def write_large_parent(home: ConfigHome) -> Path:
         records += [
             answer_with_id(
                 [call(f"c{number}", file_path=f"/x{number}.py")],
-                number=f"a{number}",
+                uuid_seed=f"a{number}",
                 tokens=20_000 + number,
             ),
             user(
@@ -141,7 +141,7 @@ def write_large_parent(home: ConfigHome) -> Path:
         call("w", "Write", file_path="/x.py", content=f"zeta {LONG_TEXT}"),
     ]
     records += [
-        answer_with_id(writes, number="w", tokens=29_000),
+        answer_with_id(writes, uuid_seed="w", tokens=29_000),
         user([result("w")], uuid=uuid_of_text("wr")),
     ]
     records += [
@@ -235,7 +235,7 @@ def test_a_rewritten_parent_keeps_its_hits(config_home: ConfigHome) -> None:
     parent = write_session_file(config_home, *shared)
     write_session_file(
         config_home,
-        *(sdk_fork_record(record, SESSION, FORK) for record in shared),
+        *(make_sdk_fork_record(record, SESSION, FORK) for record in shared),
         prompt_with_id("gamma"),
         session_uuid=FORK,
     )
@@ -252,9 +252,9 @@ def test_a_repeated_id_with_another_text_is_not_a_copy(config_home: ConfigHome) 
     A hostile or faulty program may repeat a uuid.
     """
     write_session_file(
-        config_home, prompt_with_id("alpha", number=1), prompt_with_id("beta", number=1)
+        config_home, prompt_with_id("alpha", uuid_seed=1), prompt_with_id("beta", uuid_seed=1)
     )
-    write_session_file(config_home, prompt_with_id("alpha gamma", number=1), session_uuid=FORK)
+    write_session_file(config_home, prompt_with_id("alpha gamma", uuid_seed=1), session_uuid=FORK)
     assert hits_for_word(config_home, "beta") == [(f"{SESSION}:1", (SESSION,))]
     assert set(hits_for_word(config_home, "alpha")) == {
         (f"{SESSION}:0", (SESSION,)),

@@ -261,7 +261,7 @@ except IndexDamaged as error:
 except KeyError:
     pass  # of a word that is damaged the file may be, too
 """
-"""Change some bytes of a random file of words, then read all words.
+"""Changes some bytes of a random file that stores words, and then reads all words.
 
 If the seed is odd, a record is appended first, so that the index is updated.
 """

@@ -56,12 +56,17 @@ def test_only_the_last_part_of_an_extended_file_is_read_again(
     monkeypatch.setattr(read_transcript, "FULL_PART_BYTES", 2_000)
     path = write_session_file(
         config_home,
-        *(prompt_with_id(f"alpha{number} " + "beta " * 90, number=number) for number in range(8)),
+        *(
+            prompt_with_id(f"alpha{number} " + "beta " * 90, uuid_seed=number)
+            for number in range(8)
+        ),
     )
     whole = path.stat().st_size
     assert read_index(config_home).outcome.read_byte_count == whole
     for number in range(8, 20):
-        size = append_records(path, prompt_with_id(f"gamma{number} " + "beta " * 90, number=number))
+        size = append_records(
+            path, prompt_with_id(f"gamma{number} " + "beta " * 90, uuid_seed=number)
+        )
         holding = read_index(config_home)
         assert holding.outcome.read_file_count == 1
         assert size <= holding.outcome.read_byte_count < 2_000 + size < whole
@@ -110,9 +115,9 @@ def test_records_after_an_unfinished_line_get_the_right_line_numbers(
     """
     for number, joint in ((1, b"\n"), (2, b"")):
         path = write_session_file(
-            config_home, prompt_with_id("alpha", number=number), session_uuid=session_id(number)
+            config_home, prompt_with_id("alpha", uuid_seed=number), session_uuid=session_id(number)
         )
-        add_bytes(path, line(prompt_with_id("gamma", number=10 + number)))
+        add_bytes(path, line(prompt_with_id("gamma", uuid_seed=10 + number)))
         make_old(path)
         assert read_index(config_home).lines_with_word("gamma")
         add_bytes(
@@ -120,8 +125,8 @@ def test_records_after_an_unfinished_line_get_the_right_line_numbers(
             joint
             + session_bytes(
                 [
-                    prompt_with_id("delta", number=20 + number),
-                    prompt_with_id("zeta", number=30 + number),
+                    prompt_with_id("delta", uuid_seed=20 + number),
+                    prompt_with_id("zeta", uuid_seed=30 + number),
                 ]
             ),
         )
@@ -248,7 +253,7 @@ def test_a_large_file_is_read_in_parts(
     After an interruption, the next update reads only the remaining parts.
     """
     write_session_file(
-        config_home, *(prompt_with_id(f"word{number}", number=number) for number in range(200))
+        config_home, *(prompt_with_id(f"word{number}", uuid_seed=number) for number in range(200))
     )
     whole = read_index(config_home, state_folder=tmp_path / "whole")
     monkeypatch.setattr(read_transcript, "FULL_PART_BYTES", 3_000)
@@ -270,7 +275,7 @@ def test_a_turn_in_several_parts_has_one_number(
     write_session_file(
         config_home,
         prompt_with_id("alpha"),
-        *(answer_with_id(f"beta{number} filling", number=number) for number in range(6)),
+        *(answer_with_id(f"beta{number} filling", uuid_seed=number) for number in range(6)),
     )
     turns = {
         (line, word)
@@ -349,7 +354,7 @@ def test_many_small_updates_keep_the_index_small(config_home: ConfigHome) -> Non
     """Sixty small updates keep the index below 300 kB, and every appended record is found."""
     path = write_session_file(config_home, prompt_with_id("alpha"))
     for number in range(60):
-        append_records(path, prompt_with_id(f"word{number} common", number=number))
+        append_records(path, prompt_with_id(f"word{number} common", uuid_seed=number))
         with opened_index(config_home.where) as index:
             assert index.update_outcome.read_file_count == 1
     assert len(list(index_words_folder(config_home).rglob("*"))) < 200

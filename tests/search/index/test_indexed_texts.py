@@ -104,7 +104,7 @@ def test_files_that_tools_used_are_indexed(config_home: ConfigHome) -> None:
     ]
     write_session_file(
         config_home,
-        *(answer_with_id([call(f"c{n}", **given)], number=n) for n, given in enumerate(inputs)),
+        *(answer_with_id([call(f"c{n}", **given)], uuid_seed=n) for n, given in enumerate(inputs)),
     )
     with opened_index(config_home.where) as index:
         touched = index.postings.words_with_prefix("path", "")

@@ -172,7 +172,7 @@ def test_lines_are_complete_for_any_chunk_size(
 
 
 def test_a_file_is_as_relevant_as_its_best_line(tmp_path: Path) -> None:
-    """The relevance of a file depends on its best line, and on how near the words are in this line.
+    """The relevance of a file depends on its best line, and on how close together the words are in it.
 
     The file as a whole says little, because a large file is likely to contain most of the words.
     """

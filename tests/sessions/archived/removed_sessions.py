@@ -1,4 +1,4 @@
-"""Archive a session in a test, and then delete the session as the client does."""
+"""Helpers that archive a session in a test, and then delete the session as the client does."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def test_a_failed_child_leaves_no_folder(
 ) -> None:
     """If writing a child fails, the new project folder is deleted again.
 
-    If the project folder was replaced with a link, the child is refused.
+    If the project folder was replaced with a link, writing the child is refused.
     """
     session = session_with_every_file(config_home)
     archive_and_remove(session.path, config_home.environ)

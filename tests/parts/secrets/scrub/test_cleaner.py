@@ -31,7 +31,7 @@ from tests.builders import assistant, line, user
 from tests.needs import one_in
 from tests.parts.secrets.scrub.planting import SECRETS, THINKING_BLOCK, make_secret
 from tests.redaction.hostile import hostile_texts
-from tests.redaction.test_hostile import MAX_CALLS_PER_BYTE, count_calls, record_of_text
+from tests.redaction.test_hostile import MAX_CALLS_PER_BYTE, count_calls, make_record_with_text
 
 FIRST_SECRET, SECOND_SECRET, _ = SECRETS
 KNOWN_SECRET_CLEANER = SecretCleaner(
@@ -282,7 +282,7 @@ def test_each_line_of_a_key_is_a_secret() -> None:
 )
 def test_the_cost_of_any_text_is_limited(text: str) -> None:
     """Cleaning calls at most ``2 * MAX_CALLS_PER_BYTE + 1`` functions for each byte of a text."""
-    dirty = record_of_text(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
+    dirty = make_record_with_text(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
     assert count_calls(lambda: SecretCleaner().clean_record(dirty)) <= (
         2 * MAX_CALLS_PER_BYTE + 1
     ) * len(dirty)
