@@ -6,6 +6,7 @@ is the path of its ``aichat``. docs/testing.md describes how to install it.
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import sys
@@ -22,7 +23,11 @@ from benchmarks.vault import print_vault_rows
 
 def main() -> int:
     """Print a row for each measurement. Return 0."""
-    with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
+    argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__).parse_args()
+    # The engine's background processes may still write to the folder when it is deleted.
+    with tempfile.TemporaryDirectory(
+        prefix="resume-hooks-bench-", ignore_cleanup_errors=True
+    ) as scratch:
         bench = Bench(Path(scratch))
         idle = bench.median_ms((["/bin/sh", "-c", "true"], b"", bench.work), 41)
         print(f"{'what':52} {'ms':>8}   target")
