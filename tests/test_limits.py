@@ -29,7 +29,7 @@ from resume_hooks.sessions import child_titles, link_log
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.system.text import plain_text
 from resume_hooks.transcripts import raw_edit, records
-from resume_hooks.transcripts.context_size import measure_tail
+from resume_hooks.transcripts.context_size import measure_context_from_tail
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import (
     SESSION,
@@ -253,7 +253,7 @@ def test_impossible_token_counts_are_limited(config_home: ConfigHome, count: obj
     answer = json.dumps(assistant("done", uuid="a", parent="u", tokens=usage)).encode()
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
     session = session_file(write_session(config_home.project(), SESSION, rows))
-    assert 0 <= measure_tail(session.path).tokens <= 4 * records.MAX_CONTEXT_TOKENS
+    assert 0 <= measure_context_from_tail(session.path).tokens <= 4 * records.MAX_CONTEXT_TOKENS
     made = write_child(agents.plan_fresh(session, config_home.where), config_home.where)
     assert Path(made.file).is_file()
     plan.plan_trim(plan.scan_session(session), config_home.where, Options(threshold=80))

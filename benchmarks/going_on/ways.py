@@ -368,7 +368,7 @@ def copy_session(source: Path) -> Iterator[Path]:
 
 
 def _read_base_tokens(path: Path) -> int:
-    return api_usage.read_session_base(HeadTail(str(path)), Where()).tokens
+    return api_usage.measure_first_request(HeadTail(str(path)), Where()).tokens
 
 
 def _read_records(path: Path) -> list[Record]:

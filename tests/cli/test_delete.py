@@ -235,7 +235,9 @@ def test_an_error_suggests_restoring_a_deleted_original(
     old_parent: Path, config_home: ConfigHome, document: Document
 ) -> None:
     """If a placeholder's original is in a deleted session, the error names the ``restore`` command."""
-    record = user("shortened", uuid="x") | Origin(SESSION, str(old_parent), "r0", 0).trim_fields(0)
+    record = user("shortened", uuid="x") | Origin(
+        SESSION, str(old_parent), "r0", 0
+    ).make_trim_fields(0)
     assert "restore" not in OriginalFinder(config_home.where).describe_original_location(record)
     document("delete", SESSION, "--yes")
     assert (

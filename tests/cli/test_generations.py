@@ -26,7 +26,7 @@ from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import extract_next_step
 from resume_hooks.sessions.session import Session
 from resume_hooks.transcripts import metadata_records
-from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END, HeadTail
+from resume_hooks.transcripts.head_tail import BYTES_READ_AT_EACH_END, HeadTail
 from resume_hooks.transcripts.records import parse_record
 from tests.builders import CLIENT_VERSION, CWD, SESSION, ConfigHome, session_bytes
 from tests.cli.conftest import Document
@@ -192,9 +192,9 @@ def test_a_listing_shows_the_title_despite_a_large_opening(config_home: ConfigHo
     _, plan = plan_large_handoff(config_home)
     receipt = write_child(plan, config_home.where)
     rows = Path(receipt.file).read_bytes().split(b"\n")
-    assert len(rows[OPENING_LINE_NUMBER]) > 3 * BYTES_PER_FILE_END
+    assert len(rows[OPENING_LINE_NUMBER]) > 3 * BYTES_READ_AT_EACH_END
     assert json.loads(rows[TITLE_LINE_NUMBER])["customTitle"] == receipt.title
-    assert sum(len(row) + 1 for row in rows[: TITLE_LINE_NUMBER + 1]) < BYTES_PER_FILE_END
+    assert sum(len(row) + 1 for row in rows[: TITLE_LINE_NUMBER + 1]) < BYTES_READ_AT_EACH_END
     ends = HeadTail(receipt.file)
     assert (ends.custom_title, ends.cwd, ends.version) == (receipt.title, CWD, CLIENT_VERSION)
     assert ends.was_continued is False

@@ -43,7 +43,7 @@ UNTRIMMED_RECORD = tool_result(
 
 def make_trimmed_record(file: str, line_number: int = 0, **other_fields: object) -> Record:
     """Return ``UNTRIMMED_RECORD`` in a trimmed form that names a line of ``file`` as the original."""
-    marks = Origin(session_id_from_path(file) or "", file, "r1", line_number).trim_fields(0)
+    marks = Origin(session_id_from_path(file) or "", file, "r1", line_number).make_trim_fields(0)
     return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other_fields}
 
 
@@ -143,7 +143,7 @@ def test_the_search_ends_at_circular_references(config_home: ConfigHome) -> None
     uuids = [f"r{number}" for number in range(MAX_FOLLOWED_PLACEHOLDERS + 2)]
     rows = [{**UNTRIMMED_RECORD, "uuid": uuid} for uuid in uuids]
     for number, row in enumerate(rows[:-1]):
-        row.update(Origin(PARENT_ID, one, uuids[number + 1], number + 1).trim_fields(0))
+        row.update(Origin(PARENT_ID, one, uuids[number + 1], number + 1).make_trim_fields(0))
     write_session(folder, PARENT_ID, rows)
     assert find_original_location(config_home, rows[2]) == f"{one}:{MAX_FOLLOWED_PLACEHOLDERS + 1}"
     assert find_original_location(config_home, rows[0]) == f"{one}:{MAX_FOLLOWED_PLACEHOLDERS}"

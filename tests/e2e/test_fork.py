@@ -27,7 +27,7 @@ from resume_hooks.errors import NothingToFork
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import LINEAGE_START_MARKER
-from resume_hooks.transcripts.linearize import find_largest_valid_count, linearize_chain
+from resume_hooks.transcripts.linearize import find_max_valid_record_count, linearize_chain
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import MISSING_RESULT_TEXT
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
@@ -225,7 +225,7 @@ def cuttable_nodes(transcript: Transcript) -> list[Node]:
     return [
         node
         for place, node in enumerate(row.nodes, 1)
-        if node.is_message and place > begun and find_largest_valid_count(row, place) == place
+        if node.is_message and place > begun and find_max_valid_record_count(row, place) == place
     ]
 
 

@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING
 from resume_hooks.transcripts.attachments import list_hook_texts
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import LATER_PART_PREFIX
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
@@ -107,7 +107,7 @@ def test_a_long_opening_is_sent_whole(
         assert (
             said.count("started by /clear"),
             said.count(NEXT_STEP_HEADING),
-            said.count(LATER_PART_BEGINNING),
+            said.count(LATER_PART_PREFIX),
         ) == (1, 1, 3)
         assert kinds_of_recorded_links(home) == ["handoff", "handoff"]
         (fresh,) = (path for path in home.sessions() if path not in {parent, child})
@@ -121,7 +121,7 @@ def test_a_long_opening_is_sent_whole(
         compact_session(tui)
         said = send_prompt_and_read_request(tui, "go on GAMMA")
         assert has_lines_once_in_order(said, COMPACTION_LINES)
-        assert said.count(LATER_PART_BEGINNING) == 3
+        assert said.count(LATER_PART_PREFIX) == 3
         compact_session(tui)
         assert wait_until(lambda: count_openings(fresh) == 3), "the screen shows the first one, too"
         tui.wait_until_idle()

@@ -11,7 +11,7 @@ from resume_hooks.reading.outline import make_outline
 from resume_hooks.reading.render import render_record
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.script_calls import add_result_text
+from resume_hooks.transcripts.script_calls import fill_empty_result
 from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import INPUT_PIECE, RESULT_PIECE, PieceCollector
 from tests.builders import (
@@ -161,11 +161,11 @@ def test_calls_of_a_script_are_not_trimmed(tmp_path: Path) -> None:
 def test_the_text_of_a_result_without_text_is_found(result_fields: object, shown: str) -> None:
     """If a tool result has no text, its text is taken from the record's ``toolUseResult``."""
     record = user([result("c", "")], uuid="u", toolUseResult=result_fields)
-    assert records.result_text(records.list_results(add_result_text(record))[0]) == shown
+    assert records.result_text(records.list_results(fill_empty_result(record))[0]) == shown
     assert render_record(record, {}).text == shown
 
 
 def test_the_text_of_a_result_is_not_replaced() -> None:
     """If a tool result has text, ``toolUseResult`` does not replace it."""
     record = user([result("c", "given")], uuid="u", toolUseResult={"stdout": "noted", "stderr": ""})
-    assert add_result_text(record) is record
+    assert fill_empty_result(record) is record

@@ -16,7 +16,7 @@ from resume_hooks.reading.summary_check import (
     read_record_texts,
 )
 from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
-from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import LATER_PART_PREFIX
 from tests.builders import (
     SESSION,
     attachment,
@@ -153,7 +153,7 @@ def test_only_the_words_of_the_conversation_are_evidence(tmp_path: Path) -> None
         summary("SecretPlan", uuid="d", parent="c"),
         attachment(told_before, uuid="e", parent="d"),
         attachment(
-            f"hook says: {LATER_PART_BEGINNING}: part 2 of 2\nSecretPlan", uuid="g", parent="e"
+            f"hook says: {LATER_PART_PREFIX}: part 2 of 2\nSecretPlan", uuid="g", parent="e"
         ),
         custom_title("SecretPlan"),
         user(command, uuid="f", parent="e"),

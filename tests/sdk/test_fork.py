@@ -23,7 +23,7 @@ from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
-from resume_hooks.transcripts.write_scan import mend_record, needs_mending
+from resume_hooks.transcripts.write_scan import mend_record, needs_repair
 from tests.builders import SESSION, ConfigHome, assistant, user, write_session
 from tests.needs import corpus, corpus_sessions
 from tests.search.index.probe import uuid_of_text
@@ -157,7 +157,7 @@ def is_blank_without_invalid_blocks(transcript: Transcript, line_number: int) ->
     record = transcript.read_record(
         next(node for node in transcript.nodes if node.line_number == line_number)
     )
-    return needs_mending(record) and mend_record(record) is None
+    return needs_repair(record) and mend_record(record) is None
 
 
 def test_forks_of_every_real_session_agree(config_home: ConfigHome) -> None:

@@ -19,7 +19,11 @@ from resume_hooks.paths import Where, is_session_id, project_folders, project_ke
 from resume_hooks.search.listing import ListedSession, SessionLister, list_project, listing_page
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import collapse_line
-from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END, MISSING_BRANCH_MARKER, HeadTail
+from resume_hooks.transcripts.head_tail import (
+    BYTES_READ_AT_EACH_END,
+    MISSING_BRANCH_MARKER,
+    HeadTail,
+)
 from resume_hooks.transcripts.records import get_kind
 from tests.builders import (
     CWD,
@@ -36,7 +40,7 @@ from tests.needs import corpus, corpus_sessions
 PADDING_RECORD: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
-    "snapshot": {"padding": "x" * 3 * BYTES_PER_FILE_END},
+    "snapshot": {"padding": "x" * 3 * BYTES_READ_AT_EACH_END},
 }
 LONG_FOLDER_PATH = "/home/user/" + "a-folder/" * 30
 

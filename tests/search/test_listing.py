@@ -23,7 +23,7 @@ from resume_hooks.search.listing import (
 from resume_hooks.sessions.link_log import Link, record_link, record_successor
 from resume_hooks.sessions.session_files import LocalStore, SessionFile, sessions_of_directory
 from resume_hooks.system.git_worktrees import project_of_folder
-from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END
+from resume_hooks.transcripts.head_tail import BYTES_READ_AT_EACH_END
 from resume_hooks.transcripts.tokens import ESTIMATED
 from tests.builders import (
     CWD,
@@ -46,7 +46,7 @@ from tests.builders import (
 PADDING_RECORD: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
-    "snapshot": {"padding": "x" * 3 * BYTES_PER_FILE_END},
+    "snapshot": {"padding": "x" * 3 * BYTES_READ_AT_EACH_END},
 }
 CHILD_METADATA: Record = {
     "continue_metadata": {

@@ -25,14 +25,14 @@ from resume_hooks.sessions.session_files import (
     session_file,
     sessions_in_project_folder,
 )
-from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END, HeadTail
+from resume_hooks.transcripts.head_tail import BYTES_READ_AT_EACH_END, HeadTail
 from tests.builders import Record, conversation, custom_title, line, session_id, user, write_session
 from tests.needs import corpus_sessions
 
 PADDING_RECORD: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
-    "snapshot": {"padding": "x" * 3 * BYTES_PER_FILE_END},
+    "snapshot": {"padding": "x" * 3 * BYTES_READ_AT_EACH_END},
 }
 SERIALIZERS: list[Callable[[Record], bytes]] = [
     line,

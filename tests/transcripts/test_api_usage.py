@@ -16,8 +16,8 @@ from resume_hooks.transcripts.api_usage import (
     DEFAULT_CACHE_SECONDS,
     LONG_CACHE_SECONDS,
     RecentRequests,
+    measure_first_request,
     read_recent_requests,
-    read_session_base,
 )
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import (
@@ -76,7 +76,7 @@ def recent_requests_of_records(home: ConfigHome, records: list[Record]) -> Recen
 
 def start_tokens_of_new_session(home: ConfigHome, rows: list[Record]) -> FirstRequest:
     """Write a session with these records and return the start tokens of a new session."""
-    return read_session_base(HeadTail(write_session(home.project(), SESSION, rows)), home.where)
+    return measure_first_request(HeadTail(write_session(home.project(), SESSION, rows)), home.where)
 
 
 def counted_answer(uuid: str, parent: str, ts: float, usage: Record, **extra_fields: Any) -> Record:
@@ -88,7 +88,7 @@ def test_a_session_without_an_answer_has_default_values(config_home: ConfigHome)
     """A session without an answer has default values: a cold cache and one request per turn."""
     found = recent_requests_of_records(config_home, [user("hello", uuid="u")])
     assert found == RecentRequests(None, DEFAULT_CACHE_SECONDS, 0, 1, 0)
-    assert found.seconds_since(START_MILLISECONDS) is None
+    assert found.seconds_since_last_request(START_MILLISECONDS) is None
     assert not found.is_warm(START_MILLISECONDS)
 
 
@@ -163,7 +163,7 @@ def test_the_cache_is_warm_until_its_lifetime_has_passed(config_home: ConfigHome
     assert (found.last_answer_time_ms, found.cached_tokens) == (START_MILLISECONDS + 60_000, 1_000)
     for seconds, warm in ((-500, True), (60, True), (359, True), (360, False), (100_000, False)):
         assert found.is_warm(START_MILLISECONDS + seconds * 1_000) is warm
-    assert found.seconds_since(START_MILLISECONDS) == 0
+    assert found.seconds_since_last_request(START_MILLISECONDS) == 0
 
 
 def turn_of_requests(
@@ -331,15 +331,15 @@ def test_a_child_without_a_request_has_the_start_tokens_of_its_parent(
     If no such ancestor is found, the usual number is returned.
     """
     root = [user("q", uuid="u"), counted_answer("a", "u", 1, usage_object(0, 40_000))]
-    first = read_session_base(
+    first = measure_first_request(
         HeadTail(write_session(config_home.project(), session_id(1), root)), config_home.where
     )
     for number in (2, 3):
         head = {"trim_metadata": {"parent_file": f"/x/{session_id(number - 1)}.jsonl"}}
         path = write_session(config_home.project(), session_id(number), [head, user("q", uuid="u")])
-    assert read_session_base(HeadTail(path), config_home.where) == first
+    assert measure_first_request(HeadTail(path), config_home.where) == first
     os.unlink(config_home.project() / f"{session_id(1)}.jsonl")
-    assert read_session_base(HeadTail(path), config_home.where) == FirstRequest(
+    assert measure_first_request(HeadTail(path), config_home.where) == FirstRequest(
         USUAL_FIRST_REQUEST_TOKENS, USUAL_CACHED_TOKENS
     )
 

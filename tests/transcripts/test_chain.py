@@ -107,7 +107,7 @@ def test_a_file_with_only_metadata_has_no_chain(tmp_path: Path) -> None:
     """If a file has no linked records, for example if it is empty, it has an empty chain and no turns."""
     for content in ([], [last_prompt("x")], [progress(uuid="p", parent=None)], [b"garbage", b""]):
         transcript = scan_transcript(write_session(tmp_path, SESSION, content))
-        assert (transcript.chain, transcript.turns, transcript.call_results) == ([], [], {})
+        assert (transcript.chain, transcript.turns, transcript.nodes_by_call_id) == ([], [], {})
 
 
 def test_real_sessions_have_as_many_calls_as_the_client_sends() -> None:
@@ -124,7 +124,7 @@ def test_real_sessions_have_as_many_calls_as_the_client_sends() -> None:
     wrong = []
     for name, _sent_messages, sent in (row.groups() for row in rows):
         transcript = scan_transcript(str(corpus_folder() / name))
-        answered = sum(answer is not None for _, answer in transcript.call_results.values())
+        answered = sum(answer is not None for _, answer in transcript.nodes_by_call_id.values())
         if answered + _count_open_calls_at_end(transcript) != int(sent):
             wrong.append(name)
     assert wrong == []
@@ -139,7 +139,7 @@ def _count_open_calls_at_end(transcript: Transcript) -> int:
     for node in reversed(transcript.chain):
         if node.kind == "user":
             break
-        count += sum(transcript.call_results[call][1] is None for call in node.call_ids)
+        count += sum(transcript.nodes_by_call_id[call][1] is None for call in node.call_ids)
     return count
 
 

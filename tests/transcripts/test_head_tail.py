@@ -15,11 +15,11 @@ from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.context_size import measure_last_records
 from resume_hooks.transcripts.head_tail import (
-    BYTES_PER_FILE_END,
-    EXTENDED_BYTES_PER_FILE_END,
+    BYTES_READ_AT_EACH_END,
+    BYTES_READ_AT_EACH_END_ON_RETRY,
     HeadTail,
 )
-from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING
+from resume_hooks.transcripts.metadata_records import OPENING_AFTER_CLEAR_PREFIX
 from resume_hooks.transcripts.parted_text import split_into_parts
 from tests.builders import (
     CWD,
@@ -44,13 +44,13 @@ OPENED_FILE_NOTE = (
 PADDING_RECORD: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
-    "snapshot": {"padding": "x" * 3 * BYTES_PER_FILE_END},
+    "snapshot": {"padding": "x" * 3 * BYTES_READ_AT_EACH_END},
 }
 TITLE: Record = custom_title("Mine")
 GENERATED_TITLE: Record = {"type": "ai-title", "aiTitle": "Generated", "sessionId": SESSION}
 SUMMARY: Record = {"type": "summary", "summary": "Summed up", "leafUuid": "x"}
 HANDOFF_NOTICE = (
-    f"{AFTER_CLEAR_BEGINNING}that left this:\n\n1. Old · {session_id(1)}\n"
+    f"{OPENING_AFTER_CLEAR_PREFIX}that left this:\n\n1. Old · {session_id(1)}\n"
     f"2. fix it · handoff · {SESSION} · this session"
 )
 CLEAR_RECORD: Record = user("<command-name>/clear</command-name>", uuid="k")
@@ -102,10 +102,10 @@ def head_tail_of_records(
         ),
         ([custom_title("\ud7ff\U0001f680")], "\ud7ff\U0001f680"),
         ([PADDING_RECORD, *conversation(1), PADDING_RECORD], "prompt 0"),
-        ([user("x" * 3 * BYTES_PER_FILE_END, uuid="u"), PADDING_RECORD], "x" * 8 + "\u2026"),
+        ([user("x" * 3 * BYTES_READ_AT_EACH_END, uuid="u"), PADDING_RECORD], "x" * 8 + "\u2026"),
         (
             [
-                {"pad": "x" * EXTENDED_BYTES_PER_FILE_END},
+                {"pad": "x" * BYTES_READ_AT_EACH_END_ON_RETRY},
                 *conversation(1),
                 PADDING_RECORD,
                 {"type": "last-prompt", "lastPrompt": "Last"},
@@ -113,13 +113,13 @@ def head_tail_of_records(
             "Last",
         ),
         (
-            [{"pad": "x" * EXTENDED_BYTES_PER_FILE_END}, *conversation(1), PADDING_RECORD],
+            [{"pad": "x" * BYTES_READ_AT_EACH_END_ON_RETRY}, *conversation(1), PADDING_RECORD],
             "(no prompt yet)",
         ),
         ([*conversation(1), {"type": "last-prompt", "lastPrompt": "Last"}], "prompt 0"),
         ([TITLE, CLEAR_RECORD], "Mine \u00b7 clear"),
         (
-            [TITLE, attachment(AFTER_CLEAR_BEGINNING, uuid="h", parent=None), CLEAR_RECORD],
+            [TITLE, attachment(OPENING_AFTER_CLEAR_PREFIX, uuid="h", parent=None), CLEAR_RECORD],
             "Mine \u00b7 handoff",
         ),
         (
@@ -161,7 +161,7 @@ def test_the_title_of_a_handoff_in_several_parts_is_found(tmp_path: Path) -> Non
     whole["attachment"]["content"] = [first, *others]
     whole["rendered"][0]["content"] = "\n".join([first, *others])
     behind = head_tail_of_records(tmp_path, [TITLE, *told, whole, CLEAR_RECORD, GENERATED_TITLE])
-    assert len(session_bytes([*told, whole])) > BYTES_PER_FILE_END
+    assert len(session_bytes([*told, whole])) > BYTES_READ_AT_EACH_END
     assert behind.title == "fix it \u00b7 handoff"
     odd: list[Record] = [
         {**told[0], "attachment": {**told[0]["attachment"], "stdout": text}} for text in ("x", "[]")
@@ -269,25 +269,25 @@ def test_a_first_line_longer_than_the_head_is_read(tmp_path: Path) -> None:
     found = head_tail_of_records(
         tmp_path,
         [
-            user("x" * 3 * BYTES_PER_FILE_END, uuid="u", ts=1),
+            user("x" * 3 * BYTES_READ_AT_EACH_END, uuid="u", ts=1),
             assistant("y", uuid="a", parent="u", ts=2),
         ],
     )
     assert (found.first_records, found.cwd) == ([], CWD)
     assert (found.ended_at, found.has_own_turns, found.is_sidechain) == (iso_time(2), True, False)
-    big = user("x" * 3 * BYTES_PER_FILE_END, uuid="u", isSidechain=True)
+    big = user("x" * 3 * BYTES_READ_AT_EACH_END, uuid="u", isSidechain=True)
     assert head_tail_of_records(tmp_path, [big]).is_sidechain
 
 
 @pytest.mark.parametrize(
     "size",
     [
-        BYTES_PER_FILE_END - 1,
-        BYTES_PER_FILE_END,
-        BYTES_PER_FILE_END + 1,
-        BYTES_PER_FILE_END + 2,
-        2 * BYTES_PER_FILE_END,
-        2 * BYTES_PER_FILE_END + 1,
+        BYTES_READ_AT_EACH_END - 1,
+        BYTES_READ_AT_EACH_END,
+        BYTES_READ_AT_EACH_END + 1,
+        BYTES_READ_AT_EACH_END + 2,
+        2 * BYTES_READ_AT_EACH_END,
+        2 * BYTES_READ_AT_EACH_END + 1,
     ],
 )
 def test_first_and_last_record_are_read_at_any_file_size(tmp_path: Path, size: int) -> None:
@@ -304,8 +304,8 @@ def test_first_and_last_record_are_read_at_any_file_size(tmp_path: Path, size: i
 def test_a_record_that_fills_the_tail_is_found(tmp_path: Path) -> None:
     """A record that exactly fills the part read from the end of the file is found."""
     title = line(custom_title("Exact")) + b"\n"
-    filling = b'{"pad":"' + b"x" * (BYTES_PER_FILE_END - len(title) - 11) + b'"}\n'
-    assert len(title + filling) == BYTES_PER_FILE_END
+    filling = b'{"pad":"' + b"x" * (BYTES_READ_AT_EACH_END - len(title) - 11) + b'"}\n'
+    assert len(title + filling) == BYTES_READ_AT_EACH_END
     content: list[Record | bytes] = [PADDING_RECORD, title[:-1], filling[:-1]]
     assert head_tail_of_records(tmp_path, content).custom_title == "Exact"
 
@@ -381,17 +381,17 @@ def test_all_records_of_a_small_file_are_returned_once(tmp_path: Path) -> None:
     """``all_records`` contains each record of a small file once. For a larger file, it is None."""
     for size in (
         100,
-        BYTES_PER_FILE_END,
-        BYTES_PER_FILE_END + 1,
-        2 * BYTES_PER_FILE_END - 1,
-        2 * BYTES_PER_FILE_END,
-        2 * BYTES_PER_FILE_END + 1,
+        BYTES_READ_AT_EACH_END,
+        BYTES_READ_AT_EACH_END + 1,
+        2 * BYTES_READ_AT_EACH_END - 1,
+        2 * BYTES_READ_AT_EACH_END,
+        2 * BYTES_READ_AT_EACH_END + 1,
     ):
         first, last = custom_title("first"), assistant("last", uuid="a")
         room = max(0, size - len(session_bytes([first, last])) - len(line({"pad": ""})) - 1)
         found = head_tail_of_records(tmp_path, [first, {"pad": "x" * room}, last])
         whole = [first, {"pad": "x" * room}, last]
-        assert found.all_records == (whole if found.size <= 2 * BYTES_PER_FILE_END else None)
+        assert found.all_records == (whole if found.size <= 2 * BYTES_READ_AT_EACH_END else None)
 
 
 @pytest.mark.parametrize(
@@ -405,7 +405,7 @@ def test_all_records_of_a_small_file_are_returned_once(tmp_path: Path) -> None:
         ([{**record, "entrypoint": "sdk-cli"} for record in conversation(1)], False, True, 1),
         ([{**record, "entrypoint": "sdk-py"} for record in conversation(2)], True, False, 2),
         ([TITLE, PADDING_RECORD, TITLE], False, False, 0),
-        ([TITLE, {"pad": "x" * 2 * EXTENDED_BYTES_PER_FILE_END}, TITLE], True, False, 0),
+        ([TITLE, {"pad": "x" * 2 * BYTES_READ_AT_EACH_END_ON_RETRY}, TITLE], True, False, 0),
     ],
 )
 def test_sessions_without_their_own_message_are_not_listed(

@@ -9,8 +9,8 @@ import pytest
 
 from resume_hooks.transcripts.linearize import (
     LinearChain,
-    find_largest_valid_count,
-    find_smallest_valid_count,
+    find_max_valid_record_count,
+    find_min_valid_record_count,
     linearize_chain,
 )
 from resume_hooks.transcripts.lines import Line
@@ -135,14 +135,14 @@ LARGEST_COUNT_CASES = {
 
 @pytest.mark.parametrize("name", LARGEST_COUNT_CASES)
 def test_largest_valid_count_excludes_open_calls(name: str) -> None:
-    """``find_largest_valid_count`` returns how many records at the start form a valid conversation.
+    """``find_max_valid_record_count`` returns how many records at the start form a valid conversation.
 
     In a valid conversation, no call is open and no answer is cut.
     """
     story, counts = LARGEST_COUNT_CASES[name]
     row = linearize_chain(chain_of_story(story))
-    assert [find_largest_valid_count(row, end) for end in range(1, len(row.nodes) + 1)] == counts
-    assert find_largest_valid_count(row, 0) == 0
+    assert [find_max_valid_record_count(row, end) for end in range(1, len(row.nodes) + 1)] == counts
+    assert find_max_valid_record_count(row, 0) == 0
 
 
 SMALLEST_COUNT_CASES = {
@@ -157,9 +157,9 @@ SMALLEST_COUNT_CASES = {
 
 @pytest.mark.parametrize("name", SMALLEST_COUNT_CASES)
 def test_smallest_valid_count_excludes_open_calls(name: str) -> None:
-    """``find_smallest_valid_count`` returns the smallest valid number that is at least ``start``.
+    """``find_min_valid_record_count`` returns the smallest valid number that is at least ``start``.
 
     A number of records is valid if no call is open and no answer is cut after these records.
     """
     story, start, expected = SMALLEST_COUNT_CASES[name]
-    assert find_smallest_valid_count(linearize_chain(chain_of_story(story)), start) == expected
+    assert find_min_valid_record_count(linearize_chain(chain_of_story(story)), start) == expected

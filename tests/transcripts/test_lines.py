@@ -20,7 +20,7 @@ from resume_hooks.transcripts.lines import (
     Line,
     LineNumbers,
     find_line_start,
-    find_offset_of_last_line_with,
+    find_offset_of_last_line_containing,
     measure_longest_line,
     open_transcript,
     read_lines,
@@ -96,7 +96,7 @@ FILE_CONTENT_STRATEGY = st.lists(
 def _use_small_read_steps() -> object:
     """Read a few bytes at a time, so that a line spans several reads."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(lines, "LINE_COUNT_STEP_BYTES", 4)
+    patch.setattr(lines, "BYTES_BETWEEN_LINE_COUNTS", 4)
     patch.setattr(lines, "SEARCH_CHUNK_BYTES", 16)
     yield
     patch.undo()
@@ -134,7 +134,7 @@ def test_line_numbers_can_be_requested_in_any_order(content: bytes) -> None:
 
 @given(FILE_CONTENT_STRATEGY, st.data())
 def test_the_last_line_with_a_word_is_found(content: bytes, data: st.DataObject) -> None:
-    """``find_offset_of_last_line_with`` finds the last line with a word between two offsets.
+    """``find_offset_of_last_line_containing`` finds the last line with a word between two offsets.
 
     ``find_line_start`` returns the start of the line that contains an offset.
     """
@@ -143,7 +143,9 @@ def test_the_last_line_with_a_word_is_found(content: bytes, data: st.DataObject)
     place = content.rfind(b"needle", floor, end)
     starts = [line.offset for line in read_all_lines(content)]
     expected = max((start for start in starts if start <= place), default=-1)
-    assert find_offset_of_last_line_with(io.BytesIO(content), b"needle", end, floor) == expected
+    assert (
+        find_offset_of_last_line_containing(io.BytesIO(content), b"needle", end, floor) == expected
+    )
     if end < len(content):
         assert find_line_start(io.BytesIO(content), end) == max(
             start for start in starts if start <= end

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.system.text import cut_to_utf16_units, plain_text, utf16_length
-from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import LATER_PART_PREFIX, OPENING_AFTER_CLEAR_PREFIX
 from resume_hooks.transcripts.parted_text import (
     MAX_PARTS,
     MAX_TEXT_UTF16_UNITS,
@@ -54,14 +54,14 @@ def test_each_part_of_a_text_has_a_number() -> None:
 
     In the first part of an opening, the number comes after the opening's first line.
     """
-    head = f"{AFTER_CLEAR_BEGINNING}that left this:"
+    head = f"{OPENING_AFTER_CLEAR_PREFIX}that left this:"
     lines = [f"{number:04} {'word ' * 20}" for number in range(250)]
     first, second, third = split_into_parts("\n".join([head, *lines]))
     assert first.startswith(f"{head}\n(Part 1 of 3 of what this session starts with")
     assert second.startswith(
-        f"{LATER_PART_BEGINNING}: part 2 of 3 (the parts may stand in any order):\n"
+        f"{LATER_PART_PREFIX}: part 2 of 3 (the parts may stand in any order):\n"
     )
-    assert third.startswith(f"{LATER_PART_BEGINNING}: part 3 of 3 ")
+    assert third.startswith(f"{LATER_PART_PREFIX}: part 3 of 3 ")
     cut = [part.split("\n", 1)[1].strip("\n").split("\n") for part in (first, second, third)]
     assert [line for piece in cut for line in piece][1:] == lines, "no line is cut"
 

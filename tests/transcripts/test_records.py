@@ -23,7 +23,7 @@ COMPLETE_USAGE = {
 }
 
 
-@pytest.mark.parametrize("standard_parser_bytes", [0, records.STANDARD_PARSER_BYTES])
+@pytest.mark.parametrize("standard_parser_bytes", [0, records.MAX_BYTES_FOR_STANDARD_PARSER])
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -56,7 +56,7 @@ def test_both_parsers_accept_what_the_client_accepts(
     A parsed record can be written again.
     """
     monkeypatch.setattr(
-        records, "_should_use_standard_parser", lambda body: len(body) <= standard_parser_bytes
+        records, "_STANDARD_PARSER_CHOICE", lambda body: len(body) <= standard_parser_bytes
     )
     parsed = records.parse_record(body)
     assert parsed == expected
@@ -70,13 +70,13 @@ def test_the_standard_parser_reads_the_first_lines(
 ) -> None:
     """The standard parser reads the first lines, unless the faster parser is already loaded.
 
-    After ``STANDARD_PARSER_BYTES`` bytes, the faster parser is used.
+    After ``MAX_BYTES_FOR_STANDARD_PARSER`` bytes, the faster parser is used.
     """
     if not is_loaded:
         monkeypatch.delitem(sys.modules, "orjson")
     choice = records._ParserChoice()
     assert choice(b"{}") is not is_loaded
-    assert not choice(b"x" * records.STANDARD_PARSER_BYTES)
+    assert not choice(b"x" * records.MAX_BYTES_FOR_STANDARD_PARSER)
 
 
 def test_characters_are_counted_at_the_maximum_nesting() -> None:

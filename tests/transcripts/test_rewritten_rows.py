@@ -132,4 +132,9 @@ def test_records_older_than_the_boundary_are_copies(rows: list[Record], copied: 
     kept messages, make no copies.
     """
     copies = CopyDetector()
-    assert "".join(str(at) for at, record in enumerate(rows, 1) if copies.is_copy(record)) == copied
+    assert (
+        "".join(
+            str(at) for at, record in enumerate(rows, 1) if copies.is_copy_of_earlier_record(record)
+        )
+        == copied
+    )

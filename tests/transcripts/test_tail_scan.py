@@ -13,7 +13,7 @@ import pytest
 from benchmarks.generate import generate_session
 from resume_hooks.transcripts.chain import MIN_SKIPPED_FILE_BYTES
 from resume_hooks.transcripts.transcript import (
-    is_live_part_at_most,
+    is_live_part_within_bytes,
     scan_live_part,
     scan_transcript,
 )
@@ -148,14 +148,14 @@ def test_the_live_part_of_random_sessions_equals_the_whole_scan(tmp_path: Path) 
 
 
 def test_the_size_of_the_live_part_is_compared_with_a_limit(tmp_path: Path) -> None:
-    """``is_live_part_at_most`` checks whether the live part has at most ``limit`` bytes.
+    """``is_live_part_within_bytes`` checks whether the live part has at most ``limit`` bytes.
 
     If there was no compaction, the whole file is the live part.
     """
     path = write_session(tmp_path, SESSION, long_compacted_session(*LATER_TURN))
     size = Path(path).stat().st_size
     live = size - next(node.offset for node in scan_transcript(path).nodes if node.is_boundary)
-    assert [is_live_part_at_most(path, limit) for limit in (10, live - 1, live, size)] == [
+    assert [is_live_part_within_bytes(path, limit) for limit in (10, live - 1, live, size)] == [
         False,
         False,
         True,
@@ -164,10 +164,10 @@ def test_the_size_of_the_live_part_is_compared_with_a_limit(tmp_path: Path) -> N
     kept = write_session(
         tmp_path, SESSION, long_compacted_session(*LATER_TURN, segment=KEPT_SEGMENT)
     )
-    assert [is_live_part_at_most(kept, limit) for limit in (live + 1_000, size + 1_000)] == [
+    assert [is_live_part_within_bytes(kept, limit) for limit in (live + 1_000, size + 1_000)] == [
         False,
         True,
     ]
     whole = write_session(tmp_path, SESSION, LONG_OLD_RECORDS)
     size = Path(whole).stat().st_size
-    assert [is_live_part_at_most(whole, limit) for limit in (size - 1, size)] == [False, True]
+    assert [is_live_part_within_bytes(whole, limit) for limit in (size - 1, size)] == [False, True]

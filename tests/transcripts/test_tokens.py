@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.context_size import (
-    NOT_COUNTED_SINCE_CREATION_REASON,
+    NO_ANSWER_COUNTED_SINCE_CREATION_REASON,
     measure_chain,
-    measure_tail,
+    measure_context_from_tail,
 )
 from resume_hooks.transcripts.records import MAX_CONTEXT_TOKENS
 from resume_hooks.transcripts.tokens import (
     ESTIMATED,
     USUAL_FIRST_REQUEST_TOKENS,
     ContextSize,
-    default_window,
+    guess_context_window,
     measure_characters_per_token,
 )
 from resume_hooks.transcripts.transcript import scan_transcript
@@ -74,7 +74,10 @@ def use_short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def measure_context_both_ways(path: str) -> ContextSize:
     """Measure the context at the file's end and in the whole file, and check that both sizes agree."""
-    recent, sure = measure_tail(path), measure_chain(path, scan_transcript(path).chain)[0]
+    recent, sure = (
+        measure_context_from_tail(path),
+        measure_chain(path, scan_transcript(path).chain)[0],
+    )
     assert recent == sure
     return recent
 
@@ -91,7 +94,7 @@ def test_measuring_only_the_end_of_corpus_files_gives_the_same_size(
         whole = measure_chain(str(file), scan_transcript(str(file)).chain)[0]
         for reaches in ((256 * 1024, 4 * 1024 * 1024), (20_000, 60_000), (3_000, 9_000)):
             monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", reaches)
-            assert measure_tail(str(file)) == whole, file
+            assert measure_context_from_tail(str(file)) == whole, file
 
 
 @pytest.mark.parametrize(
@@ -293,7 +296,10 @@ def test_measuring_only_the_end_of_random_sessions_gives_the_same_size(
         known.append(name)
     if records:
         path = write_session(tmp_path, SESSION, records)
-        recent, sure = measure_tail(path), measure_chain(path, scan_transcript(path).chain)[0]
+        recent, sure = (
+            measure_context_from_tail(path),
+            measure_chain(path, scan_transcript(path).chain)[0],
+        )
         assert remove_estimate(recent) == remove_estimate(sure)
 
 
@@ -309,7 +315,7 @@ def test_large_files_skip_compacted_records(tmp_path: Path) -> None:
 def test_a_deleted_file_raises_session_not_found(tmp_path: Path) -> None:
     """Measuring a deleted file raises ``SessionNotFound``."""
     with pytest.raises(SessionNotFound):
-        measure_tail(str(tmp_path / "gone.jsonl"))
+        measure_context_from_tail(str(tmp_path / "gone.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -319,13 +325,13 @@ def test_the_default_window_is_a_million_tokens_for_larger_contexts(
     context_tokens: int, expected: int
 ) -> None:
     """The default window has 200,000 tokens, or a million tokens if a larger context has to fit into it."""
-    assert default_window(context_tokens) == expected
+    assert guess_context_window(context_tokens) == expected
 
 
 def test_a_given_window_has_precedence(tmp_path: Path) -> None:
     """A window that is given as an argument replaces the window that is derived from the session."""
     path = write_session(tmp_path, SESSION, conversation(1))
-    assert measure_tail(path, 400_000) == ContextSize(1_100, 400_000)
+    assert measure_context_from_tail(path, 400_000) == ContextSize(1_100, 400_000)
     assert measure_chain(path, scan_transcript(path).chain, window=400_000)[0].window == 400_000
 
 
@@ -342,14 +348,18 @@ def test_a_trimmed_child_has_the_window_of_its_parent(
     turns = conversation(2)
     path = write_session(tmp_path, SESSION, [first, turns[0]])
     known = window == 1_000_000
-    assert measure_tail(path) == ContextSize(
-        168_879, window, ESTIMATED, NOT_COUNTED_SINCE_CREATION_REASON, is_window_known=known
+    assert measure_context_from_tail(path) == ContextSize(
+        168_879, window, ESTIMATED, NO_ANSWER_COUNTED_SINCE_CREATION_REASON, is_window_known=known
     )
     turns[-1]["message"]["usage"] = {"input_tokens": 170_000}
     path = write_session(tmp_path, SESSION, [first, *turns])
     found = ContextSize(170_000, window, is_window_known=known)
-    assert measure_tail(path) == measure_chain(path, scan_transcript(path).chain)[0] == found
-    assert measure_tail(path, 200_000).window == 200_000
+    assert (
+        measure_context_from_tail(path)
+        == measure_chain(path, scan_transcript(path).chain)[0]
+        == found
+    )
+    assert measure_context_from_tail(path, 200_000).window == 200_000
 
 
 def test_the_percentage_excludes_the_reserved_tokens() -> None:

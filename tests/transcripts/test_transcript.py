@@ -167,13 +167,13 @@ def test_turns_start_at_prompts(tmp_path: Path) -> None:
 
 
 def test_each_call_is_joined_with_its_result(tmp_path: Path) -> None:
-    """``call_results`` maps each call to the record that contains its result, or to None."""
+    """``nodes_by_call_id`` maps each call to the record that contains its result, or to None."""
     records = [
         user("one", uuid="u1"),
         assistant([call("c1"), call("c2"), call("c3")], uuid="a1", parent="u1", ts=1),
         user([result("c2"), result("c1")], uuid="r1", parent="a1", ts=2),
     ]
-    pairs = scan_transcript(write_session(tmp_path, SESSION, records)).call_results
+    pairs = scan_transcript(write_session(tmp_path, SESSION, records)).nodes_by_call_id
     assert {
         key: (asked.uuid, answer and answer.uuid) for key, (asked, answer) in pairs.items()
     } == {
@@ -192,10 +192,10 @@ def test_a_shorter_chain_has_its_own_turns_and_calls(tmp_path: Path) -> None:
         user("two", uuid="u2", parent="r1", ts=3),
     ]
     transcript = scan_transcript(write_session(tmp_path, SESSION, records))
-    assert (len(transcript.turns), transcript.call_results["c1"][1] is None) == (2, False)
+    assert (len(transcript.turns), transcript.nodes_by_call_id["c1"][1] is None) == (2, False)
     shortened = transcript.with_chain(transcript.chain[:2])
-    assert (len(shortened.turns), shortened.call_results["c1"][1]) == (1, None)
-    assert (len(transcript.turns), transcript.call_results["c1"][1] is None) == (2, False)
+    assert (len(shortened.turns), shortened.nodes_by_call_id["c1"][1]) == (1, None)
+    assert (len(transcript.turns), transcript.nodes_by_call_id["c1"][1] is None) == (2, False)
 
 
 @pytest.mark.parametrize("was_enabled", [True, False])

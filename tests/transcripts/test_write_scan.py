@@ -17,7 +17,7 @@ from resume_hooks.transcripts.write_scan import (
     CopyPreparationObserver,
     Snapshot,
     mend_record,
-    needs_mending,
+    needs_repair,
 )
 from tests.builders import SESSION, Record, assistant, call, result, session_bytes, user
 
@@ -87,7 +87,7 @@ MENDED_RECORDS: dict[str, tuple[Record, Any]] = {
 @pytest.mark.parametrize("name", VALID_RECORDS)
 def test_valid_messages_are_not_repaired(name: str) -> None:
     """A valid message needs no repair, and a repair would not change it."""
-    assert not needs_mending(VALID_RECORDS[name])
+    assert not needs_repair(VALID_RECORDS[name])
     if get_message(VALID_RECORDS[name])["content"]:
         assert mend_record(VALID_RECORDS[name]) == VALID_RECORDS[name]
 
@@ -96,14 +96,14 @@ def test_valid_messages_are_not_repaired(name: str) -> None:
 def test_refused_messages_are_repaired(name: str) -> None:
     """A repair removes the blocks that the API would refuse and keeps the other blocks and fields."""
     record, content = MENDED_RECORDS[name]
-    assert needs_mending(record)
+    assert needs_repair(record)
     wanted = (
         None
         if content is None
         else {**record, "message": {**record["message"], "content": content}}
     )
     assert mend_record(record) == wanted
-    assert wanted is None or not needs_mending(wanted)
+    assert wanted is None or not needs_repair(wanted)
 
 
 def observe_records(folder: Path, rows: list[Any]) -> CopyPreparationObserver:

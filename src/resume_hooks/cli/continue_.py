@@ -39,7 +39,7 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import clipboard
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.transcript import is_live_part_at_most
+from resume_hooks.transcripts.transcript import is_live_part_within_bytes
 
 # the maximum size in bytes of a file that the client reads completely
 MAX_CLIENT_READ_BYTES = 50_000_000
@@ -217,7 +217,7 @@ def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
         )
     recommended_way = comparison.advice.strategy if comparison.advice else ""
     ends = comparison.ends
-    is_fork_smaller = ends.size > MAX_CLIENT_READ_BYTES and is_live_part_at_most(
+    is_fork_smaller = ends.size > MAX_CLIENT_READ_BYTES and is_live_part_within_bytes(
         ends.path, MAX_CLIENT_READ_BYTES
     )
     if open_reason:

@@ -91,8 +91,10 @@ def collect_session_facts(
             len(transcript.turns),
         ),
         "live_turns": len(transcript.turns),
-        "tool_calls": len(transcript.call_results),
-        "unanswered_calls": sum(answer is None for _, answer in transcript.call_results.values()),
+        "tool_calls": len(transcript.nodes_by_call_id),
+        "unanswered_calls": sum(
+            answer is None for _, answer in transcript.nodes_by_call_id.values()
+        ),
         "models": transcript.models,
         "context": session.measure_chain(transcript.chain, pieces)[0],
         "characters_per_token": round(tokens.measure_characters_per_token(transcript.chain), 2),
@@ -161,7 +163,7 @@ def _make_info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
         ),
         (
             "context",
-            f"{about_text}{context.tokens:,} tokens, {context.size_in_percent}{context_note}",
+            f"{about_text}{context.tokens:,} tokens, {context.size_in_percent_text}{context_note}",
         ),
         (
             "turns",

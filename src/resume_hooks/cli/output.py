@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from resume_hooks.transcripts.lines import Line
     from resume_hooks.transcripts.nodes import Node
     from resume_hooks.transcripts.records import Record
-    from resume_hooks.transcripts.transcript import Observer
+    from resume_hooks.transcripts.transcript import RecordObserver
 
 # the environment variable through which a shell requests completions; click derives this name from
 # the name of the program
@@ -256,7 +256,7 @@ def show_work_progress(description: str, *, quiet: bool) -> Iterator[Callable[[i
 
 
 @contextmanager
-def show_scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
+def show_scan_progress(path: str, *, quiet: bool) -> Iterator[list[RecordObserver]]:
     """Yield the observers that a scan of the file needs to show its progress.
 
     The list is empty for a small file, or if no user sees the progress, because observers slow the

@@ -44,7 +44,7 @@ from resume_hooks.transcripts.tokens import (
     ContextSize,
     FirstRequest,
 )
-from resume_hooks.transcripts.transcript import MAX_QUICK_SCAN_BYTES, is_live_part_at_most
+from resume_hooks.transcripts.transcript import MAX_QUICK_SCAN_BYTES, is_live_part_within_bytes
 
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
@@ -318,12 +318,15 @@ def compare_strategies(
     if max_live_bytes == MAX_QUICK_SCAN_BYTES:
         trim_estimated = session.is_quick_to_read
     else:
-        trim_estimated = is_live_part_at_most(session.file, max_live_bytes)
+        trim_estimated = is_live_part_within_bytes(session.file, max_live_bytes)
     trim_estimate = _estimate_trim(session, where) if trim_estimated else None
     context = trim_estimate.context_before if trim_estimate else session.context
     recent_requests = api_usage.read_recent_requests(session.file)
-    base = api_usage.read_session_base(ends, where)
-    base = FirstRequest(min(base.tokens, context.tokens), min(base.shared_tokens, context.tokens))
+    base = api_usage.measure_first_request(ends, where)
+    base = FirstRequest(
+        min(base.tokens, context.tokens),
+        min(base.tokens_shared_with_other_sessions, context.tokens),
+    )
     warm = recent_requests.is_warm(now_ms)
     has_handoff_plan = ends.size <= max_live_bytes
     if has_handoff_plan:
@@ -379,7 +382,7 @@ def compare_strategies(
         context=context,
         recent_requests=recent_requests,
         base_request=base,
-        seconds_since_request=recent_requests.seconds_since(now_ms),
+        seconds_since_request=recent_requests.seconds_since_last_request(now_ms),
         is_cache_warm=warm,
         estimates=estimates,
         handoff_sizes=_estimate_handoff_sizes(
@@ -415,7 +418,7 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
     There is one number for a trimmed copy and one for a trim in the running client. Both are 0 if no
     content can be trimmed, or if the live part would take too long to read.
     """
-    if not is_live_part_at_most(path, MAX_QUICK_SCAN_BYTES):
+    if not is_live_part_within_bytes(path, MAX_QUICK_SCAN_BYTES):
         return FreedTokens(0, 0)
     # Imported here because only sessions that can be read quickly need these modules.
     from resume_hooks.derive.trim import in_client, plan
@@ -432,7 +435,7 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
 
 
 def _estimate_quick_trim(path: str, where: Where) -> _TrimEstimate | None:
-    if is_live_part_at_most(path, MAX_QUICK_SCAN_BYTES):
+    if is_live_part_within_bytes(path, MAX_QUICK_SCAN_BYTES):
         return _estimate_trim(session_file(path), where)
     return None
 
@@ -571,7 +574,10 @@ def _list_strategies(measurements: _Measurements, *, is_warm: bool) -> list[Stra
     )
     rates = find_cache_rates(recent_requests.cache_seconds)
     if is_warm:
-        cached_tokens = min(context.tokens, max(recent_requests.cached_tokens, base.shared_tokens))
+        cached_tokens = min(
+            context.tokens,
+            max(recent_requests.cached_tokens, base.tokens_shared_with_other_sessions),
+        )
     else:
         cached_tokens = 0
 
@@ -579,7 +585,11 @@ def _list_strategies(measurements: _Measurements, *, is_warm: bool) -> list[Stra
         name: str, tokens_after: int, input_tokens: int = 0, output_tokens: int = 0
     ) -> Strategy:
         return _make_new_session_strategy(
-            name, tokens_after, base.shared_tokens if is_warm else 0, input_tokens, output_tokens
+            name,
+            tokens_after,
+            base.tokens_shared_with_other_sessions if is_warm else 0,
+            input_tokens,
+            output_tokens,
         )
 
     baseline = Strategy(GO_ON, context.tokens, cached_tokens, context.tokens - cached_tokens)
@@ -606,8 +616,8 @@ def _list_strategies(measurements: _Measurements, *, is_warm: bool) -> list[Stra
         Strategy(
             COMPACT,
             compacted_tokens,
-            base.shared_tokens,
-            compacted_tokens - base.shared_tokens,
+            base.tokens_shared_with_other_sessions,
+            compacted_tokens - base.tokens_shared_with_other_sessions,
             baseline.uncached_tokens,
             cached_tokens * rates.read_rate
             + baseline.uncached_tokens * rates.write_rate
@@ -642,7 +652,7 @@ def _estimate_handoff_sizes(
     A fork contains the whole session.
     """
     cached_tokens, rates = (
-        measurements.base_request.shared_tokens,
+        measurements.base_request.tokens_shared_with_other_sessions,
         find_cache_rates(measurements.recent_requests.cache_seconds),
     )
     if sizes:

@@ -23,8 +23,8 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.chain import build_chain_to
 from resume_hooks.transcripts.linearize import (
     LinearChain,
-    find_largest_valid_count,
-    find_smallest_valid_count,
+    find_max_valid_record_count,
+    find_min_valid_record_count,
     linearize_chain,
 )
 from resume_hooks.transcripts.nodes import Node
@@ -337,10 +337,10 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
         return None
     target_count = _count_records_up_to(conversation, target.node.uuid)
     kept_count = (
-        find_smallest_valid_count(conversation, target_count) if target.keeps_results else 0
+        find_min_valid_record_count(conversation, target_count) if target.keeps_results else 0
     )
     if not kept_count:
-        kept_count = find_largest_valid_count(conversation, target_count)
+        kept_count = find_max_valid_record_count(conversation, target_count)
     kept_nodes = conversation.nodes[:kept_count]
     messages = [node for node in kept_nodes if node.is_message]
     if not any(node.is_prompt or node.is_summary or node.kind == ASSISTANT for node in messages):

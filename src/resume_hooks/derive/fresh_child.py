@@ -53,7 +53,7 @@ from resume_hooks.system.text import (
     replace_surrogates,
 )
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import read_session_base
+from resume_hooks.transcripts.api_usage import measure_first_request
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import read_lines
@@ -207,14 +207,14 @@ def make_opening(
     )
     card, _ = redact(_format_card(child, next_step, contents, digest_opening))
     tokens_before = parent.context.tokens
-    base_tokens = min(read_session_base(ends, where).tokens, tokens_before)
+    base_tokens = min(measure_first_request(ends, where).tokens, tokens_before)
     sizes = Sizes(
         tokens_before, base_tokens + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN)
     )
     size = ChildSize(
         sizes.tokens_after,
         tokens.CHARACTERS_PER_TOKEN,
-        tokens.find_large_window(parent.file, tokens_before),
+        tokens.detect_large_window(parent.file, tokens_before),
     )
     opening_tokens = contents.opening_tokens if contents.digest else 0
     head = child.make_first_line(

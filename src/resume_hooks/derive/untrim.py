@@ -423,7 +423,7 @@ def plan_untrim(
     size = ChildSize(
         context_after.tokens,
         round(_estimate_characters_per_token(trimmed_session, context_after), 2),
-        tokens.find_large_window(session.file, context_before.tokens),
+        tokens.detect_large_window(session.file, context_before.tokens),
     )
     body = plan_chain_rewrite(
         child,
@@ -622,7 +622,7 @@ def _estimate_sizes_before_and_after(
     context = trimmed_session.context
     if trimmed_session.undone_trim_count:
         return context, context._replace(tokens=trimmed_session.untrimmed_tokens + restored_tokens)
-    recorded_size = tokens.read_stated_size(trimmed_session.session.file)
+    recorded_size = tokens.read_size_stated_in_first_line(trimmed_session.session.file)
     if (
         recorded_size is not None
         and is_complete
@@ -641,7 +641,7 @@ def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: Conte
     The number is computed from the savings of the trim that is undone. With this number, a new trim
     of the same pieces is expected to save the same number of tokens.
     """
-    recorded_size = tokens.read_stated_size(trimmed_session.session.file)
+    recorded_size = tokens.read_size_stated_in_first_line(trimmed_session.session.file)
     if (
         recorded_size is None
         or trimmed_session.undone_trim_count

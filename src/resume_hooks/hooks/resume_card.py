@@ -41,7 +41,7 @@ from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.tokens import ContextSize, read_stated_size
+from resume_hooks.transcripts.tokens import ContextSize, read_size_stated_in_first_line
 
 TABLE_OPTION = "--table"  # the option that shows the table of all ways to continue
 # the largest number of prompts that the card counts; longer sessions are unlikely
@@ -90,7 +90,9 @@ def _has_turns(request: Request) -> bool:
     if request.path is None:
         return False
     session = request.session
-    return read_stated_size(session.file) is not None or session.head_tail.has_own_turns
+    return (
+        read_size_stated_in_first_line(session.file) is not None or session.head_tail.has_own_turns
+    )
 
 
 def resume_card(
@@ -137,12 +139,12 @@ def describe_comparison(comparison: Comparison, name_verb: Callable[[str], str])
         if context.is_window_known:
             size_text = percent_text
         else:
-            size_text = f"{format_context(context)} {context.size_in_percent}"
+            size_text = f"{format_context(context)} {context.size_in_percent_text}"
         return f"{size_text}. Nothing needed{'' if remaining_prompts is None else f': room for {prompts_text}'}."
     if context.is_window_known:
-        size_text = context.size_in_percent
+        size_text = context.size_in_percent_text
     else:
-        size_text = f"{format_context(context)} {context.size_in_percent}"
+        size_text = f"{format_context(context)} {context.size_in_percent_text}"
     after_handoff, after_trim = (
         comparison.find_tokens_after_strategy(HANDOFF),
         comparison.find_tokens_after_strategy(TRIM),

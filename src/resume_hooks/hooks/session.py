@@ -26,7 +26,7 @@ from resume_hooks.shared_values import COLD_CACHE_NOTICE_TOKENS, COLD_CACHE_SENT
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.processes import find_client_pid
 from resume_hooks.transcripts.lines import MIN_GIANT_FILE_BYTES
-from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING
+from resume_hooks.transcripts.metadata_records import OPENING_AFTER_CLEAR_PREFIX
 
 if TYPE_CHECKING:
     from resume_hooks.transcripts.tokens import ContextSize
@@ -191,7 +191,7 @@ def _opening_after_clear(
         later_work = " (later work in that session is not included)"
     else:
         later_work = ""
-    return f"{AFTER_CLEAR_BEGINNING}({creation_time} UTC) that left this{later_work}:\n\n{opening}"
+    return f"{OPENING_AFTER_CLEAR_PREFIX}({creation_time} UTC) that left this{later_work}:\n\n{opening}"
 
 
 def _reply_to_start_after_compaction(session_id: str, path: str) -> bytes:

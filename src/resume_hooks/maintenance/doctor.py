@@ -40,7 +40,7 @@ from resume_hooks.transcripts.lines import (
     MIN_GIANT_LINE_BYTES,
     measure_longest_line,
 )
-from resume_hooks.transcripts.transcript import is_live_part_at_most
+from resume_hooks.transcripts.transcript import is_live_part_within_bytes
 from resume_hooks.version import __version__
 
 PRIVATE_FOLDER_NAMES = ("pending", "log")
@@ -356,7 +356,7 @@ def _check_giant_files(_: str) -> Finding:
         line_text = ""
     sizes_text = f"{format_bytes(first_giant.size)}{line_text}{others_text}"
     detail = f"{first_giant.path} has {sizes_text}; the client may hang on this file"
-    if longest_line < MIN_GIANT_LINE_BYTES and is_live_part_at_most(
+    if longest_line < MIN_GIANT_LINE_BYTES and is_live_part_within_bytes(
         first_giant.path, MIN_GIANT_FILE_BYTES // 2
     ):
         remedy = (

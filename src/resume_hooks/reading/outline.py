@@ -35,7 +35,7 @@ from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, iterate_ancestors
 from resume_hooks.transcripts.records import ASSISTANT, Record, get_string
 from resume_hooks.transcripts.tokens import tokens_after_trim
-from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
+from resume_hooks.transcripts.transcript import RecordObserver, Transcript, scan_transcript
 from resume_hooks.transcripts.turns import opens_turn
 
 # An outline shows at most this many characters of a prompt.
@@ -172,7 +172,7 @@ class OutlineScan:
                 turn.call_counts[tool] = turn.call_counts.get(tool, 0) + 1
         elif node is not None and node.answered_call_ids:
             turn.failure_count += len(list_failed_call_ids(record))
-            if agent := records.answering_agent(record):
+            if agent := records.agent_id_of_result(record):
                 task = self.tasks_by_call_id.get(node.answered_call_ids[0], "") or get_string(
                     records.tool_details(record), "description"
                 )
@@ -245,7 +245,7 @@ class Outline(NamedTuple):
 
 
 def make_outline(
-    session: SessionFile, last_byte_count: int = 0, observers: Sequence[Observer] = ()
+    session: SessionFile, last_byte_count: int = 0, observers: Sequence[RecordObserver] = ()
 ) -> Outline:
     """Return the outline of a session or a sub-agent.
 

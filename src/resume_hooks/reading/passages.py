@@ -54,7 +54,7 @@ from resume_hooks.transcripts.lines import (
 )
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, get_string
-from resume_hooks.transcripts.transcript import Observer, scan_transcript
+from resume_hooks.transcripts.transcript import RecordObserver, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 from resume_hooks.transcripts.turns import TurnRange, opens_turn
 
@@ -153,7 +153,7 @@ def has_content(record: Record) -> bool:
         )
     if kind == records.PROGRESS or not records.get_message(record):
         return False
-    if kind not in records.CHAIN_KINDS:
+    if kind not in records.CHAIN_RECORD_KINDS:
         return kind in EXPORT_RECORD_KINDS
     return any(_block_has_content(block) for block in records.list_blocks(record))
 
@@ -484,7 +484,9 @@ class TurnReader:
     is the number of bytes that were read. ``extra_observers`` are additional observers for the scan.
     """
 
-    def __init__(self, session: SessionFile, extra_observers: Sequence[Observer] = ()) -> None:
+    def __init__(
+        self, session: SessionFile, extra_observers: Sequence[RecordObserver] = ()
+    ) -> None:
         self.session = session
         self.is_subagent = subagent_name(session.path) is not None
         self.rows: list[RecordRow] = []

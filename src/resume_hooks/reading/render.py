@@ -113,9 +113,9 @@ def render_record_text(record: Record, calls: Mapping[str, ToolCall] | None = No
     if digest := parse_digest(record):
         return format_whole_digest(digest)
     if message := records.get_message(record):
-        blocks = records.list_blocks(script_calls.add_result_text(record))
+        blocks = records.list_blocks(script_calls.fill_empty_result(record))
         # The record is from a plain export.
-        if kind not in records.CHAIN_KINDS and "content" not in message:
+        if kind not in records.CHAIN_RECORD_KINDS and "content" not in message:
             return format_fields(
                 {key: value for key, value in message.items() if key not in {"role", "tool_name"}}
             )

@@ -16,7 +16,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.redaction.positional_secrets import PRINT_COMMAND_EXPRESSION
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of_session
-from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END, HeadTail
+from resume_hooks.transcripts.head_tail import BYTES_READ_AT_EACH_END, HeadTail
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.records import (
     Record,
@@ -154,7 +154,7 @@ def make_redactor_for_ends(*session_ends: HeadTail, harmless_texts: Iterable[str
     for ends in {ends.path: ends for ends in session_ends}.values():
         outputs = PrintedOutputs()
         for part in dict.fromkeys(
-            (ends.head[:BYTES_PER_FILE_END], ends.tail[-BYTES_PER_FILE_END:])
+            (ends.head[:BYTES_READ_AT_EACH_END], ends.tail[-BYTES_READ_AT_EACH_END:])
         ):
             for line in part.splitlines():
                 _learn_secrets_in_line(redactor, outputs, line)

@@ -25,7 +25,7 @@ from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import metadata_records, records
 from resume_hooks.transcripts.lines import SharedFile, open_transcript, read_lines
-from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import LATER_PART_PREFIX, OPENING_AFTER_CLEAR_PREFIX
 
 MIN_WORD_LETTERS = 3  # A word with fewer letters is not searched for.
 # The minimum numbers of words in a quotation and in a command. The quotation marks around fewer
@@ -240,7 +240,7 @@ _FENCE_PATTERN = re.compile(r"\s*(?:```|~~~)")
 # A row that is not a sentence: a heading, a table row, or an empty line.
 _NON_SENTENCE_ROW_PATTERN = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
 _IGNORED_RECORD_KINDS = (
-    metadata_records.SILENT_KINDS | metadata_records.TITLE_FIELDS_BY_KIND.keys()
+    metadata_records.KINDS_WITHOUT_CONVERSATION_TEXT | metadata_records.TITLE_FIELDS_BY_KIND.keys()
 ) - {
     metadata_records.QUEUE_OPERATION,
     metadata_records.PR_LINK,
@@ -383,7 +383,7 @@ def read_record_texts(file: str | SharedFile, session_id: str) -> Iterator[tuple
             text = render_record_text(record)
             if not any(
                 words in text[:_MAX_SEARCHED_START_CHARACTERS]
-                for words in (LINEAGE_START_MARKER, AFTER_CLEAR_BEGINNING, LATER_PART_BEGINNING)
+                for words in (LINEAGE_START_MARKER, OPENING_AFTER_CLEAR_PREFIX, LATER_PART_PREFIX)
             ):
                 is_command = records.is_prompt(record) and text.startswith("<command-")
                 yield (

@@ -33,7 +33,7 @@ from resume_hooks.system.claude_settings import read_retention_days
 from resume_hooks.system.git_worktrees import Project, project_of_folder
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.context_size import (
-    may_middle_change_context_size,
+    could_unread_middle_change_context_size,
     measure_last_records,
     was_compacted,
 )
@@ -323,7 +323,7 @@ class SessionLister:
         Otherwise, ``Session.context`` computes it.
         """
         if ends.first_records:
-            stated_size = tokens.stated_size_from_record(ends.first_records[0])
+            stated_size = tokens.read_size_stated_in_record(ends.first_records[0])
         else:
             stated_size = None
         known_window = self._window or measured_window(session.session_id, self.where)
@@ -335,7 +335,7 @@ class SessionLister:
         if (
             (context is None and is_changed)
             or ends.lacks_beginning
-            or may_middle_change_context_size(ends)
+            or could_unread_middle_change_context_size(ends)
         ):
             return Session.from_file(session, self.where).context
         if context is None:

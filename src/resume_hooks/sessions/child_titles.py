@@ -18,7 +18,11 @@ from resume_hooks.paths import read_bytes_at
 from resume_hooks.sessions.session_files import SessionFile, sessions_in_project_folder
 from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.system.text import collapse_line
-from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END, MAX_TITLE_CHARACTERS, HeadTail
+from resume_hooks.transcripts.head_tail import (
+    BYTES_READ_AT_EACH_END,
+    MAX_TITLE_CHARACTERS,
+    HeadTail,
+)
 
 # Maximum number of digits in the number at the end of a title. A number with more digits is part of
 # the user's own title.
@@ -98,7 +102,7 @@ def unused_title(
         # branches a session.
     ):
         if known_ends is not None and known_ends.path == session.path:
-            tail = known_ends.tail[-BYTES_PER_FILE_END:]
+            tail = known_ends.tail[-BYTES_READ_AT_EACH_END:]
         else:
             tail = _read_tail(session)
         start = tail.rfind(prefix) + len(prefix)
@@ -149,7 +153,7 @@ def _read_tail(session: SessionFile) -> bytes:
         return b""  # The file was deleted after it was listed, so its title is not used any more.
     try:
         return read_bytes_at(
-            descriptor, BYTES_PER_FILE_END, max(0, session.size - BYTES_PER_FILE_END)
+            descriptor, BYTES_READ_AT_EACH_END, max(0, session.size - BYTES_READ_AT_EACH_END)
         )
     finally:
         os.close(descriptor)

@@ -37,7 +37,7 @@ from resume_hooks.sessions.link_log import read_links, read_successors
 from resume_hooks.system.text import collapse_line, plain_line, plain_text
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 from resume_hooks.transcripts.lines import SharedFile
-from resume_hooks.transcripts.provenance import Parent, current_kind_name, read_parent
+from resume_hooks.transcripts.provenance import Parent, convert_to_current_kind_name, read_parent
 
 # The statuses of a row other than ``present``.
 ARCHIVED_STATUS, PROMPTS_STATUS, MISSING_STATUS = (
@@ -144,7 +144,7 @@ class LineageFinder:
         link = self._links.get(session_id)
         if link:
             linked_parent = Parent(
-                link.parent_id, "", "continued", current_kind_name(link.kind), link.at
+                link.parent_id, "", "continued", convert_to_current_kind_name(link.kind), link.at
             )
         else:
             linked_parent = None

@@ -49,7 +49,7 @@ from resume_hooks.sessions.session_files import (
     sort_newest_first,
 )
 from resume_hooks.system.text import collapse_line, plain_line
-from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END, HeadTail
+from resume_hooks.transcripts.head_tail import BYTES_READ_AT_EACH_END, HeadTail
 
 _NAME_FIELD_MARKERS = (b'-title"', b'"pr-link"', b'"tag"')
 """Every line that can contain a session's name contains one of these byte strings. They are rare in
@@ -250,7 +250,9 @@ def find_sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[Se
 
 def session_titles(ends: HeadTail) -> frozenset[str]:
     """Return the titles by which a session can be found: its custom title, and the title in lists."""
-    return frozenset({"" if ends.is_title_carried_over else ends.custom_title, ends.title}) - {""}
+    return frozenset(
+        {"" if ends.is_title_from_previous_session else ends.custom_title, ends.title}
+    ) - {""}
 
 
 def _read_titles(path: str) -> frozenset[str]:
@@ -287,13 +289,13 @@ def read_title_lines(session: SessionFile) -> bytes:
         return b""  # The file was deleted after it was listed.
     try:
         tail = read_bytes_at(
-            descriptor, BYTES_PER_FILE_END, max(0, session.size - BYTES_PER_FILE_END)
+            descriptor, BYTES_READ_AT_EACH_END, max(0, session.size - BYTES_READ_AT_EACH_END)
         )
         lines = _find_lines_containing(_NAME_FIELD_MARKERS, tail)
         is_cleared = _CLEARED_TITLE_PATTERN.search(lines)
         if is_cleared or not _CUSTOM_TITLE_PATTERN.search(lines):
-            if session.size > BYTES_PER_FILE_END:
-                head = read_bytes_at(descriptor, BYTES_PER_FILE_END, 0)
+            if session.size > BYTES_READ_AT_EACH_END:
+                head = read_bytes_at(descriptor, BYTES_READ_AT_EACH_END, 0)
             else:
                 head = tail
             lines += _find_lines_containing(_NAME_FIELD_MARKERS[:1], head)

@@ -29,7 +29,7 @@ from resume_hooks.transcripts.lines import (
     LineNumbers,
     SharedFile,
     find_line_start,
-    find_offset_of_last_line_with,
+    find_offset_of_last_line_containing,
     open_transcript,
     read_exactly,
     read_lines,
@@ -252,7 +252,9 @@ class RecordLines:
         """
         with open_transcript(self.file) as stream:
             offset = self.size
-            while (offset := find_offset_of_last_line_with(stream, uuid.encode(), offset)) >= 0:
+            while (
+                offset := find_offset_of_last_line_containing(stream, uuid.encode(), offset)
+            ) >= 0:
                 entry = self._line_at_offset(stream, offset)
                 if uuid in records.list_uuids(entry.parse_record() or {}):
                     return entry

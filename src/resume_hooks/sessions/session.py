@@ -98,9 +98,12 @@ class Session(SessionFile):
     def is_quick_to_read(self) -> bool:
         """Whether the session's live part is small enough to be read while a prompt waits."""
         # Imported here because few verbs need it.
-        from resume_hooks.transcripts.transcript import MAX_QUICK_SCAN_BYTES, is_live_part_at_most
+        from resume_hooks.transcripts.transcript import (
+            MAX_QUICK_SCAN_BYTES,
+            is_live_part_within_bytes,
+        )
 
-        return is_live_part_at_most(self.file, MAX_QUICK_SCAN_BYTES)
+        return is_live_part_within_bytes(self.file, MAX_QUICK_SCAN_BYTES)
 
     @cached_property
     def context(self) -> ContextSize:
@@ -111,7 +114,7 @@ class Session(SessionFile):
         """
         # Imported here because few verbs need these modules.
         from resume_hooks.sessions.client_window import session_window
-        from resume_hooks.transcripts.context_size import measure_tail
+        from resume_hooks.transcripts.context_size import measure_context_from_tail
         from resume_hooks.transcripts.transcript import scan_live_part
         from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
@@ -119,7 +122,7 @@ class Session(SessionFile):
             transcript, (pieces,) = scan_live_part(self.file, lambda: (PieceCollector(),))
             return self.measure_chain(transcript.chain, pieces)[0]
         window = session_window(self.session_id, self.where)
-        return self._apply_window(measure_tail(self.file, window), window)
+        return self._apply_window(measure_context_from_tail(self.file, window), window)
 
     def measure_chain(
         self, chain: list[Node], pieces: PieceCollector

@@ -57,7 +57,7 @@ class RecentRequests(NamedTuple):
     turn_count: int = 0
     model: str = ""
 
-    def seconds_since(self, now_ms: int) -> int | None:
+    def seconds_since_last_request(self, now_ms: int) -> int | None:
         """Return the number of seconds since the last request, or None if no request was counted."""
         if self.last_answer_time_ms is None:
             return None
@@ -65,7 +65,7 @@ class RecentRequests(NamedTuple):
 
     def is_warm(self, now_ms: int) -> bool:
         """Check whether the API's cache still contains the last request."""
-        age = self.seconds_since(now_ms)
+        age = self.seconds_since_last_request(now_ms)
         return age is not None and age < self.cache_seconds
 
 
@@ -86,7 +86,7 @@ def read_recent_requests(file: str | SharedFile) -> RecentRequests:
     raise AssertionError("a whole scan is whole")
 
 
-def read_session_base(ends: HeadTail, where: Where) -> FirstRequest:
+def measure_first_request(ends: HeadTail, where: Where) -> FirstRequest:
     """Return the size of a new session's first request.
 
     The size is measured in the session with the beginning and end ``ends`` or, failing that, in its

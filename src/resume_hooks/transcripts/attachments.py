@@ -43,7 +43,7 @@ TEXT_ADDRESSES_BY_KIND: dict[str, Address] = {
 Only the kinds whose text is sent to the API are included.
 """
 
-REPLACEABLE_KINDS = frozenset(
+TRIMMABLE_ATTACHMENT_KINDS = frozenset(
     {"edited_text_file", "file", HOOK_CONTEXT, HOOK_SUCCESS, "selected_lines_in_ide"}
 )
 """Kinds of attachments whose text a trim may replace.

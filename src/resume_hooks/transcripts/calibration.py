@@ -102,15 +102,15 @@ def calibrate_tokens(
     for gap in _iterate_gaps(chain, pieces):
         if not any(node.line_number in pieces.origins for node in gap.nodes):
             gaps.append(gap)
-    ratio = _compute_ratio_of_gaps(gaps, default_ratio)
+    ratio = _compute_characters_per_token(gaps, default_ratio)
     rates = []
     thought_tokens, other_tokens = [], []
     growth = 0
     for gap in gaps:
-        rate = _divide_growth(gap, ratio)
+        rate = _split_growth_by_content_kind(gap, ratio)
         rates.append((gap, rate))
-        thought_tokens.append(gap.thinking_characters * rate.thinking)
-        other_tokens.append(gap.text_characters * rate.text + gap.media_tokens)
+        thought_tokens.append(gap.thinking_characters * rate.thinking_tokens)
+        other_tokens.append(gap.text_characters * rate.text_tokens + gap.media_tokens)
         growth += gap.growth_tokens
     thinking_tokens = sum(thought_tokens)
     missing_tokens = max(0.0, sum(other_tokens) + thinking_tokens - growth)
@@ -119,8 +119,8 @@ def calibrate_tokens(
     thought_rates: dict[int, float] = {}
     for gap, rate in rates:
         for node in gap.nodes:
-            text_rates[node.line_number] = rate.text
-            thought_rates[node.line_number] = rate.thinking * counted_share
+            text_rates[node.line_number] = rate.text_tokens
+            thought_rates[node.line_number] = rate.thinking_tokens * counted_share
     uncounted_tokens = 0
     if not pieces.origins and any(
         node.subtype == records.OUTPUTS_CLEARED_SUBTYPE for node in chain
@@ -135,7 +135,7 @@ def calibrate_tokens(
     )
 
 
-def _compute_ratio_of_gaps(gaps: Sequence[_RequestGap], default_ratio: float) -> float:
+def _compute_characters_per_token(gaps: Sequence[_RequestGap], default_ratio: float) -> float:
     """Return the number of characters of text per token, in a plausible range.
 
     The ratio is computed from the gaps without thinking. If these are too short, it is
@@ -155,11 +155,13 @@ def _compute_ratio_of_gaps(gaps: Sequence[_RequestGap], default_ratio: float) ->
 class _TokensPerCharacter(NamedTuple):
     """The number of tokens per character in a gap: of its text, and of its thinking."""
 
-    text: float
-    thinking: float
+    text_tokens: float
+    thinking_tokens: float
 
 
-def _divide_growth(gap: _RequestGap, characters_per_token: float) -> _TokensPerCharacter:
+def _split_growth_by_content_kind(
+    gap: _RequestGap, characters_per_token: float
+) -> _TokensPerCharacter:
     """Divide the growth of a gap into the tokens of its text and the tokens of its thinking.
 
     The text gets as many tokens as its length suggests, and the thinking gets the remaining tokens

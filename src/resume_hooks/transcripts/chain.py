@@ -137,7 +137,7 @@ class RecordGraph:
             for uuid, parent in self._parents.items():
                 if parent == anchor and uuid != kept_ids[0]:
                     self._parents[uuid] = kept_ids[-1]
-        self._drop_nodes_before(last_boundary, kept_ids)
+        self._drop_unkept_nodes_before(last_boundary, kept_ids)
         return bool(kept_ids)
 
     def _find_kept_uuids(self, boundary: Node) -> list[str] | None:
@@ -161,7 +161,7 @@ class RecordGraph:
             uuid = self._parents[uuid]
         return None
 
-    def _drop_nodes_before(self, boundary: Node, kept_ids: list[str]) -> None:
+    def _drop_unkept_nodes_before(self, boundary: Node, kept_ids: list[str]) -> None:
         """Remove the records before ``boundary``, except those with ``kept_ids``.
 
         If the parent of a message after the boundary is removed, the message becomes a child of the
@@ -190,14 +190,14 @@ def _skip_progress_records(
 def find_last_message(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None:
     """Return the last message of a resumed conversation, or None if the conversation is empty."""
     main_nodes = [node for node in graph.nodes.values() if not node.is_sidechain]
-    if checkpoint.is_emptied or not main_nodes:
+    if checkpoint.is_rewound_to_start or not main_nodes:
         return None
     last_node = max(main_nodes, key=lambda node: node.line_number)
     checkpoint_node = graph.nodes.get(checkpoint.uuid)
     # Clients since 2.1.112 reject a checkpoint on a side chain, so it is ignored.
     if checkpoint_node is not None and checkpoint_node.is_sidechain:
         checkpoint_node = None
-    if not graph.has_inserted_messages or (checkpoint.is_explicit and checkpoint_node):
+    if not graph.has_inserted_messages or (checkpoint.has_unfollowed_rewind and checkpoint_node):
         chosen_node = _select_checkpoint(graph, checkpoint, checkpoint_node, last_node)
         if chosen_node is None and not graph.has_inserted_messages:
             if checkpoint.has_branch_hint:
@@ -219,7 +219,7 @@ def _select_checkpoint(
 
     The last record is returned if it continues the conversation from the checkpoint.
     """
-    if checkpoint_node is None or checkpoint.is_explicit:
+    if checkpoint_node is None or checkpoint.has_unfollowed_rewind:
         return checkpoint_node
     if _is_continuation(
         graph, last_node, checkpoint_node, checkpoint, may_be_checkpoint_itself=True
@@ -248,7 +248,7 @@ def _choose_leaf(
             leaves[end_node.uuid] = end_node
     if len(leaves) > 1:
         is_leaf = checkpoint_node is not None and checkpoint_node.uuid in leaves
-        if checkpoint_node is not None and is_leaf and not checkpoint.is_explicit:
+        if checkpoint_node is not None and is_leaf and not checkpoint.has_unfollowed_rewind:
             is_leaf = not _is_continuation(
                 graph, last_node, checkpoint_node, checkpoint, may_be_checkpoint_itself=False
             )
@@ -307,7 +307,7 @@ def _is_continuation(
     """
     batch_call, answered_calls = (
         _ParallelBatch(None, ())
-        if checkpoint.was_explicit
+        if checkpoint.has_rewind
         else _find_parallel_batch(graph, checkpoint_node)
     )
     batch_message_id = (
@@ -521,14 +521,14 @@ def _select_nodes_since_boundary(chain: list[Node]) -> list[Node]:
 class _RestoredRegion(NamedTuple):
     """The records to restore between two indexes of the chain.
 
-    ``restored_nodes`` are records that are inserted in the order of the file. ``remarks_by_uuid``
+    ``restored_nodes`` are records that are inserted in the order of the file. ``remarks_by_preceding_uuid``
     maps the uuid of a record in the chain to the remarks that directly follow it.
     """
 
     start_index: int
     end_index: int
     restored_nodes: list[Node]
-    remarks_by_uuid: dict[str, list[Node]]
+    remarks_by_preceding_uuid: dict[str, list[Node]]
 
 
 class ParallelCallRestorer:
@@ -567,7 +567,9 @@ class ParallelCallRestorer:
                     max(previous.end_index, region.end_index),
                     [*previous.restored_nodes, *region.restored_nodes],
                 )
-                remarks_after = previous.remarks_by_uuid | region.remarks_by_uuid
+                remarks_after = (
+                    previous.remarks_by_preceding_uuid | region.remarks_by_preceding_uuid
+                )
                 region = _RestoredRegion(previous.start_index, end, recovered_nodes, remarks_after)  # noqa: PLW2901
             merged_regions.append(region)
         positions = self._graph.indexes_by_uuid

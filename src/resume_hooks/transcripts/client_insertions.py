@@ -18,10 +18,10 @@ _PASTE_TAG_NAME = "pasted_content"
 _MAX_UNCLOSED_TAGS = 20
 
 
-def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:
+def remove_inserted_texts(text: str, replace_pasted_text: Callable[[str], str]) -> str:
     """Return a prompt without the texts that the client inserted.
 
-    ``replace_paste`` is called with each text that the user pasted, and returns its replacement.
+    ``replace_pasted_text`` is called with each text that the user pasted, and returns its replacement.
     """
     if "<" not in text:
         return text.strip()
@@ -34,7 +34,7 @@ def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:
         if end >= 0:
             parts.append(text[position : tag.start()])
             if tag[1] == _PASTE_TAG_NAME:
-                parts.append(replace_paste(text[tag.end() : end]))
+                parts.append(replace_pasted_text(text[tag.end() : end]))
             position = end + len(closing_tag)
         else:
             unclosed_tags += 1
@@ -45,7 +45,7 @@ def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:
 
 def remove_insertions(text: str) -> str:
     """Return a prompt with the user's words and pasted texts, but without other inserted texts."""
-    return replace_insertions(text, str)
+    return remove_inserted_texts(text, str)
 
 
 @lru_cache(maxsize=1)

@@ -19,42 +19,42 @@ from resume_hooks.transcripts.tokens import (
     ADDED,
     CHARACTERS_PER_TOKEN,
     ESTIMATED,
-    MAX_ESTIMATED_FRACTION,
+    MAX_ESTIMATED_FRACTION_OF_SIZE,
     MEASURED,
     USUAL_FIRST_REQUEST_TOKENS,
     ContextSize,
     StatedSize,
     count_and_estimate_tokens,
-    find_last_counted_answer,
+    find_last_answer_with_token_count,
     read_first_request,
-    read_stated_size,
+    read_size_stated_in_first_line,
     stated_window,
     tokens_after_trim,
 )
 from resume_hooks.transcripts.transcript import (
     build_chain_if_tail_suffices,
     has_complete_beginning,
-    is_after_boundary,
+    is_chain_after_boundary,
     is_tail_enough_to_find_branch,
     scan_transcript,
 )
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
-MUCH_CONTENT_SINCE_COUNT_REASON = "much content follows the last counted answer"
+CONTENT_SINCE_COUNT_REASON = "much content follows the last counted answer"
 OUTPUTS_CLEARED_REASON = "tool outputs that Claude Code cleared are sent again"
 THINKING_UNCOUNTED_REASON = "thinking that is missing from the last count may be sent again"
 MISSING_BEGINNING_REASON = (
     "the last count includes records that are missing at the start of the file"
 )
-NOT_COUNTED_SINCE_COMPACTION_REASON = "no answer has been counted since the compaction"
-NOT_COUNTED_SINCE_TRIM_REASON = "no answer has been counted since the trim"
-NOT_COUNTED_SINCE_CREATION_REASON = "no answer has been counted since its creation"
-NEVER_COUNTED_REASON = "no answer has been counted"
+NO_ANSWER_COUNTED_SINCE_COMPACTION_REASON = "no answer has been counted since the compaction"
+NO_ANSWER_COUNTED_SINCE_TRIM_REASON = "no answer has been counted since the trim"
+NO_ANSWER_COUNTED_SINCE_CREATION_REASON = "no answer has been counted since its creation"
+NO_ANSWER_COUNTED_REASON = "no answer has been counted"
 """Like the constants above, the text of a reason why a size was not measured."""
 
 # In files of old clients, this number of bytes at the end is searched for signs that outputs were
 # cleared.
-SEARCHED_END_BYTES = 4 * 1024 * 1024
+MAX_BYTES_SEARCHED_AT_END = 4 * 1024 * 1024
 MIN_VERSION_WITH_CLEARING_RECORDS = (2, 1, 112)
 """Clients older than this version may have cleared outputs without a record, or omitted the parents
 of records."""
@@ -64,7 +64,7 @@ _UUID_FIELD_PATTERN = re.compile(rb'"uuid":"([^"]+)"')
 
 # If the first count exceeds the usual size of a first request by this factor, the start of the file
 # is missing.
-MISSING_START_SIZE_FACTOR = 1.5
+MIN_SIZE_FACTOR_IF_START_IS_MISSING = 1.5
 
 
 def measure_chain(
@@ -75,7 +75,7 @@ def measure_chain(
     If ``pieces`` is None, the content after the last count is estimated by the usual ratio. If
     ``window`` is 0, the window is detected from the session.
     """
-    stated_size = read_stated_size(file)
+    stated_size = read_size_stated_in_first_line(file)
     default_ratio = stated_size.characters_per_token if stated_size else CHARACTERS_PER_TOKEN
     if pieces is None:
         scale = TokenScale(default_ratio, {}, {})
@@ -87,22 +87,24 @@ def measure_chain(
         return _measure_without_count(file, chain, stated_size, window), scale
     added_tokens = later_tokens + scale.uncounted_tokens
     # If ``pieces`` are given, the whole file was scanned, so the first count of the file is known.
-    tokens_before = 0 if pieces is None else _count_tokens_before_file(file, chain)
+    tokens_before = 0 if pieces is None else _count_tokens_before_file_start(file, chain)
     count = counted_tokens + added_tokens - tokens_before
     is_cleared = any(node.subtype == records.OUTPUTS_CLEARED_SUBTYPE for node in chain)
     kind, reason = MEASURED, ""
     if tokens_before:
         kind, reason = ESTIMATED, MISSING_BEGINNING_REASON
-    elif is_cleared and (pieces is None or scale.uncounted_tokens > MAX_ESTIMATED_FRACTION * count):
+    elif is_cleared and (
+        pieces is None or scale.uncounted_tokens > MAX_ESTIMATED_FRACTION_OF_SIZE * count
+    ):
         kind, reason = ESTIMATED, OUTPUTS_CLEARED_REASON
-    elif scale.dropped_thinking_tokens > MAX_ESTIMATED_FRACTION * count:
+    elif scale.dropped_thinking_tokens > MAX_ESTIMATED_FRACTION_OF_SIZE * count:
         kind, reason = ESTIMATED, THINKING_UNCOUNTED_REASON
-    elif added_tokens > MAX_ESTIMATED_FRACTION * count:
-        kind, reason = ADDED, MUCH_CONTENT_SINCE_COUNT_REASON
+    elif added_tokens > MAX_ESTIMATED_FRACTION_OF_SIZE * count:
+        kind, reason = ADDED, CONTENT_SINCE_COUNT_REASON
     return ContextSize.from_count(count, window, kind, reason, added_tokens), scale
 
 
-def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
+def measure_context_from_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
     """Return the context size of a session whose live part is too long to read.
 
     The function reads as little as possible of the file's end. This is enough if the client's
@@ -110,7 +112,7 @@ def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
     if the user chose a branch that ends farther up, or if an old client cleared outputs near the
     end.
     """
-    if records.OUTPUTS_CLEARED_SUBTYPE.encode() in _read_end_of_old_client(HeadTail(file)):
+    if records.OUTPUTS_CLEARED_SUBTYPE.encode() in _read_end_if_client_is_old(HeadTail(file)):
         return measure_chain(file, scan_transcript(file).chain, window=window)[0]
     for tail_bytes in tokens.TAIL_SIZES_BYTES:
         tail = scan_transcript(file, tail_bytes)
@@ -119,7 +121,7 @@ def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
         if is_tail_enough_to_find_branch(tail):
             chain = build_chain_if_tail_suffices(tail)
             if has_complete_beginning(chain, tail) or (
-                find_last_counted_answer(chain) and is_after_boundary(chain, tail)
+                find_last_answer_with_token_count(chain) and is_chain_after_boundary(chain, tail)
             ):
                 return measure_chain(file, chain, window=window)[0]
     return measure_chain(file, scan_transcript(file).chain, window=window)[0]
@@ -141,13 +143,13 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
             continue
         if count := read_token_counts(record)[1]:
             added_tokens = round(later_characters / CHARACTERS_PER_TOKEN)
-            is_much = added_tokens > MAX_ESTIMATED_FRACTION * (count + added_tokens)
+            is_much = added_tokens > MAX_ESTIMATED_FRACTION_OF_SIZE * (count + added_tokens)
             if is_much:
                 return ContextSize.from_count(
                     count + added_tokens,
                     window,
                     ADDED,
-                    MUCH_CONTENT_SINCE_COUNT_REASON,
+                    CONTENT_SINCE_COUNT_REASON,
                     added_tokens,
                 )
             return ContextSize.from_count(count + added_tokens, window, added_tokens=added_tokens)
@@ -162,35 +164,35 @@ def was_compacted(ends: HeadTail) -> bool:
     return any(get_string(record, "subtype") in subtypes for record in ends.last_records)
 
 
-def may_middle_change_context_size(ends: HeadTail) -> bool:
+def could_unread_middle_change_context_size(ends: HeadTail) -> bool:
     """Check whether the middle of the file, which is not read, may have changed the context size.
 
     This is possible with old clients, which cleared outputs, and wrote records without the records'
     parents. A resume stops at a missing parent.
     """
-    region = _read_end_of_old_client(ends)
+    region = _read_end_if_client_is_old(ends)
     if records.OUTPUTS_CLEARED_SUBTYPE.encode() in region:
         return True
     # The first record that was read may have its parent in the part of the file that was not read.
-    allowed_missing = int(ends.size > SEARCHED_END_BYTES)
+    allowed_missing = int(ends.size > MAX_BYTES_SEARCHED_AT_END)
     missing_parents = set(_PARENT_FIELD_PATTERN.findall(region)).difference(
         _UUID_FIELD_PATTERN.findall(region)
     )
     return len(missing_parents) > allowed_missing
 
 
-def _read_end_of_old_client(ends: HeadTail) -> bytes:
+def _read_end_if_client_is_old(ends: HeadTail) -> bytes:
     """Return the end of a file in which an old client may have cleared outputs or omitted parents.
 
     For files of newer clients, return ``b""``.
     """
     if ends.is_whole_file:
         return ends.head
-    if parse_version(ends.first_version) >= MIN_VERSION_WITH_CLEARING_RECORDS:
+    if parse_version(ends.first_client_version) >= MIN_VERSION_WITH_CLEARING_RECORDS:
         return b""
     with open_transcript(ends.file) as stream:
-        stream.seek(max(0, ends.size - SEARCHED_END_BYTES))
-        return stream.read(SEARCHED_END_BYTES)
+        stream.seek(max(0, ends.size - MAX_BYTES_SEARCHED_AT_END))
+        return stream.read(MAX_BYTES_SEARCHED_AT_END)
 
 
 def _measure_without_count(
@@ -203,25 +205,25 @@ def _measure_without_count(
     compaction, the estimate also includes the part that every request contains before its messages.
     """
     count = stated_size.tokens if stated_size else 0
-    reason = NOT_COUNTED_SINCE_CREATION_REASON if count else NEVER_COUNTED_REASON
+    reason = NO_ANSWER_COUNTED_SINCE_CREATION_REASON if count else NO_ANSWER_COUNTED_REASON
     message_tokens = count_and_estimate_tokens(chain)[1]
     if chain and chain[0].is_boundary:
         ends = HeadTail(file)
         if not count or (chain[0].time_ms or 0) > (clock.to_milliseconds(ends.derived_at) or 0):
             first_request_size = read_first_request(ends)
-            tokens_after_trim = _find_tokens_after_last_trim(ends)
+            tokens_after_trim = _read_tokens_remaining_after_last_trim(ends)
             count = tokens_after_trim or message_tokens + (
                 first_request_size.tokens if first_request_size else USUAL_FIRST_REQUEST_TOKENS
             )
             reason = (
-                NOT_COUNTED_SINCE_TRIM_REASON
+                NO_ANSWER_COUNTED_SINCE_TRIM_REASON
                 if tokens_after_trim
-                else NOT_COUNTED_SINCE_COMPACTION_REASON
+                else NO_ANSWER_COUNTED_SINCE_COMPACTION_REASON
             )
     return ContextSize.from_count(count or message_tokens, window, ESTIMATED, reason)
 
 
-def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:
+def _count_tokens_before_file_start(file: str | SharedFile, chain: list[Node]) -> int:
     """Return the number of tokens that the first count includes but the file does not contain.
 
     The result is greater than 0 if the start of the file is missing.
@@ -238,12 +240,12 @@ def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:
         return 0
     first_request_size = read_first_request(HeadTail(file))
     base_tokens = first_request_size.tokens if first_request_size else USUAL_FIRST_REQUEST_TOKENS
-    if tokens_before > MISSING_START_SIZE_FACTOR * base_tokens:
+    if tokens_before > MIN_SIZE_FACTOR_IF_START_IS_MISSING * base_tokens:
         return tokens_before - base_tokens
     return 0
 
 
-def _find_tokens_after_last_trim(ends: HeadTail) -> int:
+def _read_tokens_remaining_after_last_trim(ends: HeadTail) -> int:
     """Return the number of tokens that remained after our last trim in place, or 0.
 
     The result is 0 if there was no such trim, or if only the parent was trimmed. The trim's

@@ -27,11 +27,11 @@ from resume_hooks.transcripts.lines import (
     transcript_path,
 )
 from resume_hooks.transcripts.metadata_records import (
-    AFTER_CLEAR_BEGINNING,
     AGENT_NAME,
     AI_TITLE,
     CUSTOM_TITLE,
     LAST_PROMPT,
+    OPENING_AFTER_CLEAR_PREFIX,
     PR_LINK,
     SUMMARY,
     TAG,
@@ -41,10 +41,10 @@ from resume_hooks.transcripts.metadata_records import (
 
 # Number of bytes to read at each end of a file. Clients read the same number of bytes for their
 # lists of sessions.
-BYTES_PER_FILE_END = 65_536
+BYTES_READ_AT_EACH_END = 65_536
 # If the 64 KB at an end of a file contain no prompt or no answer, this number of bytes is read at
 # that end instead.
-EXTENDED_BYTES_PER_FILE_END = 1024 * 1024
+BYTES_READ_AT_EACH_END_ON_RETRY = 1024 * 1024
 # Clients record this instead of a branch if a folder is in no repository, or if the repository has
 # no current branch.
 MISSING_BRANCH_MARKER = "HEAD"
@@ -73,17 +73,17 @@ class HeadTail:
         self.file = file
         with open_transcript(file) as stream:
             status = os.fstat(stream.fileno())
-            self.head = stream.read(BYTES_PER_FILE_END)
+            self.head = stream.read(BYTES_READ_AT_EACH_END)
             if (
-                len(self.head) == BYTES_PER_FILE_END
+                len(self.head) == BYTES_READ_AT_EACH_END
                 and _CHILD_FIRST_LINE_KEY in self.head.partition(b"\n")[0]
             ):
                 # The opening of a child may be longer than 64 KB.
-                self.head += stream.readline(EXTENDED_BYTES_PER_FILE_END)
-            start = max(0, status.st_size - BYTES_PER_FILE_END - 1)
+                self.head += stream.readline(BYTES_READ_AT_EACH_END_ON_RETRY)
+            start = max(0, status.st_size - BYTES_READ_AT_EACH_END - 1)
             stream.seek(start)
-            if len(self.head) >= BYTES_PER_FILE_END:
-                tail = stream.read(BYTES_PER_FILE_END + 1)
+            if len(self.head) >= BYTES_READ_AT_EACH_END:
+                tail = stream.read(BYTES_READ_AT_EACH_END + 1)
             else:
                 tail = b""
             if len(self.head) >= status.st_size:
@@ -91,9 +91,9 @@ class HeadTail:
             # Client 2.1.330 writes 67 KB after the first answer that follows a start or a
             # compaction, so the answer may be before the tail.
             if tail and start and b'"type":"assistant"' not in tail.partition(b"\n")[2]:
-                start = max(0, status.st_size - EXTENDED_BYTES_PER_FILE_END - 1)
+                start = max(0, status.st_size - BYTES_READ_AT_EACH_END_ON_RETRY - 1)
                 stream.seek(start)
-                tail = stream.read(EXTENDED_BYTES_PER_FILE_END + 1)
+                tail = stream.read(BYTES_READ_AT_EACH_END_ON_RETRY + 1)
         self.mtime: float = status.st_mtime
         self.size: int = status.st_size
         """The size of the file in bytes when it was read. A client may have written more since
@@ -180,7 +180,7 @@ class HeadTail:
 
     def make_title(self, clean: Callable[[str], str]) -> str:
         """Return the title of the session. ``clean`` is applied to the source text before it is shortened."""
-        if (self.is_title_carried_over or not self.custom_title) and (
+        if (self.is_title_from_previous_session or not self.custom_title) and (
             handoff_title := self._handoff_title
         ):
             return collapse_line(clean(handoff_title), MAX_TITLE_CHARACTERS)
@@ -190,7 +190,7 @@ class HeadTail:
             or remove_insertions(self._find_last_metadata_value(LAST_PROMPT))
             or "(no prompt yet)"
         )
-        if self.is_title_carried_over:
+        if self.is_title_from_previous_session:
             kind_suffix = f" · {detect_start_after_clear(self.head)}"
         else:
             kind_suffix = ""
@@ -202,7 +202,7 @@ class HeadTail:
         )
 
     @cached_property
-    def is_title_carried_over(self) -> bool:
+    def is_title_from_previous_session(self) -> bool:
         """Whether the session still has the title of the previous session.
 
         The client copies the title after ``/clear``. The result is false if the user has changed
@@ -230,7 +230,7 @@ class HeadTail:
             (
                 match[1]
                 for text in texts
-                if text.startswith(AFTER_CLEAR_BEGINNING) and (match := title_row.search(text))
+                if text.startswith(OPENING_AFTER_CLEAR_PREFIX) and (match := title_row.search(text))
             ),
             "",
         )
@@ -248,7 +248,7 @@ class HeadTail:
         """The complete records of the first megabyte. Lines may be longer than the head."""
         try:
             with open_transcript(self.file) as stream:
-                region = stream.read(EXTENDED_BYTES_PER_FILE_END)
+                region = stream.read(BYTES_READ_AT_EACH_END_ON_RETRY)
                 return _parse_region(region, keep_last_line=not stream.read(1))
         except SessionNotFound:
             return iter(())  # The file was deleted after its head was read.
@@ -311,7 +311,7 @@ class HeadTail:
             clock.normalize_timestamp(record.get("timestamp")) for record in self.first_records
         )
         return next(filter(None, timestamps), "") or clock.normalize_timestamp(
-            self._read_raw_field("timestamp")
+            self._find_value_in_first_line("timestamp")
         )
 
     @cached_property
@@ -319,7 +319,7 @@ class HeadTail:
         message_records = (
             record
             for record in reversed(self.last_records)
-            if records.get_kind(record) in records.CHAIN_KINDS
+            if records.get_kind(record) in records.CHAIN_RECORD_KINDS
         )
         timestamps = (
             clock.normalize_timestamp(record.get("timestamp"))
@@ -335,7 +335,7 @@ class HeadTail:
         Later records may have other working directories, because the model can change its directory
         with ``cd``.
         """
-        return self._find_first_field("cwd") or self._read_raw_field("cwd")
+        return self._find_first_value("cwd") or self._find_value_in_first_line("cwd")
 
     @property
     def project(self) -> str:
@@ -354,22 +354,22 @@ class HeadTail:
         Without a repository or a current branch, clients record ``MISSING_BRANCH_MARKER``. Older clients record
         ``""``.
         """
-        return self._find_last_field("gitBranch")
+        return self._find_last_value("gitBranch")
 
     @property
     def plan_slug(self) -> str:
         """The name of the session's plan file in the client's folder, without the suffix, or ``""``."""
-        return self._find_last_field("slug")
+        return self._find_last_value("slug")
 
     @property
     def version(self) -> str:
         """The version of the last client, or ``""`` if head and tail do not contain a version."""
-        return self._find_last_field("version") or self._find_first_field("version")
+        return self._find_last_value("version") or self._find_first_value("version")
 
     @property
-    def first_version(self) -> str:
+    def first_client_version(self) -> str:
         """The version of the first client, or ``""`` if the head does not contain a version."""
-        return self._find_first_field("version")
+        return self._find_first_value("version")
 
     @property
     def model(self) -> str:
@@ -389,12 +389,12 @@ class HeadTail:
 
         If an old client recorded none, the result is ``""``.
         """
-        return self._find_first_field("entrypoint")
+        return self._find_first_value("entrypoint")
 
     @cached_property
     def has_own_turns(self) -> bool:
         """Whether the session contains a prompt or an answer of its own, unlike a new or unused session."""
-        return self.has_record(is_conversation)
+        return self.has_record(is_prompt_or_answer)
 
     @property
     def is_blank(self) -> bool:
@@ -416,7 +416,7 @@ class HeadTail:
             return self.has_own_turns
         return self.has_record(
             lambda record: (
-                is_conversation(record)
+                is_prompt_or_answer(record)
                 and clock.normalize_timestamp(record.get("timestamp")) > derived_at
             )
         )
@@ -450,9 +450,9 @@ class HeadTail:
         If head and tail do not cover the whole file, the result is true without a search for
         messages.
         """
-        if any(map(is_conversation, self._iterate_head_records())) or self.derived_at:
+        if any(map(is_prompt_or_answer, self._iterate_head_records())) or self.derived_at:
             return True
-        return self.all_records is None or any(map(is_conversation, self.all_records))
+        return self.all_records is None or any(map(is_prompt_or_answer, self.all_records))
 
     @property
     def is_listed(self) -> bool:
@@ -527,7 +527,7 @@ class HeadTail:
     def starting_session_id(self) -> str:
         """The id of the session that started this sub-agent, or ``""`` if the file is not a sub-agent's."""
         if self.is_sidechain:
-            session_id = self._find_first_field("sessionId")
+            session_id = self._find_first_value("sessionId")
         else:
             session_id = ""
         if is_session_id(session_id):
@@ -563,7 +563,7 @@ class HeadTail:
                 return records.get_string(record, VALUE_FIELDS_BY_KIND[record_type])
         return ""
 
-    def _find_first_field(self, field: str) -> str:
+    def _find_first_value(self, field: str) -> str:
         return next(
             (
                 value
@@ -573,7 +573,7 @@ class HeadTail:
             "",
         )
 
-    def _find_last_field(self, field: str) -> str:
+    def _find_last_value(self, field: str) -> str:
         return next(
             (
                 value
@@ -583,7 +583,7 @@ class HeadTail:
             "",
         )
 
-    def _read_raw_field(self, field: str) -> str:
+    def _find_value_in_first_line(self, field: str) -> str:
         """Return the value of a field in the first line of the head, or ``""``.
 
         If the line is longer than the head, it cannot be parsed. Therefore the text of the line is
@@ -609,7 +609,7 @@ def find_first_prompt(early_records: Iterable[records.Record]) -> str:
     return ""
 
 
-def is_conversation(record: records.Record) -> bool:
+def is_prompt_or_answer(record: records.Record) -> bool:
     """Check whether a record is a prompt or a model's answer."""
     return records.is_prompt(record) or (
         records.get_kind(record) == records.ASSISTANT and bool(records.answering_model(record))

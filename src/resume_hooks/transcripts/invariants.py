@@ -17,9 +17,9 @@ from resume_hooks.transcripts.linearize import LinearChain
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
+from resume_hooks.transcripts.transcript import RecordObserver, Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import hash_thinking_block
-from resume_hooks.transcripts.write_scan import needs_mending
+from resume_hooks.transcripts.write_scan import needs_repair
 
 
 class Check(NamedTuple):
@@ -29,7 +29,9 @@ class Check(NamedTuple):
     ok: bool
 
 
-def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()) -> list[Check]:
+def check_session(
+    path: str, session_id: str, observers: Sequence[RecordObserver] = ()
+) -> list[Check]:
     """Check the invariants that every session has, and return the checks.
 
     Each of the ``observers`` is called with each record that is read.
@@ -83,7 +85,7 @@ class _ContentObserver:
             self.has_own_ids and record.get("sessionId", self._session_id) == self._session_id
         )
         self.has_accepted_messages = self.has_accepted_messages and not (
-            node is not None and node.is_message and needs_mending(record)
+            node is not None and node.is_message and needs_repair(record)
         )
 
 

@@ -30,7 +30,7 @@ class LinearChain(NamedTuple):
 
 def linearize_chain(chain: Sequence[Node]) -> LinearChain:
     """Arrange the records of a chain in one sequence, in which each result follows its call."""
-    nodes = tuple(_group_answers(chain))
+    nodes = tuple(_order_records_by_answer(chain))
     call_matcher = _CallMatcher()
     for node in nodes:
         call_matcher.add_node(node)
@@ -41,22 +41,24 @@ def linearize_chain(chain: Sequence[Node]) -> LinearChain:
     return LinearChain(nodes, call_matcher.dropped_call_ids, tuple(call_matcher.pending_calls))
 
 
-def find_largest_valid_count(linear_chain: LinearChain, end: int) -> int:
+def find_max_valid_record_count(linear_chain: LinearChain, end: int) -> int:
     """Return the largest number of records, at most ``end``, that form a valid conversation.
 
     The records are counted from the start of the chain.
     """
     return max(
-        takewhile(lambda place: place <= end, _iterate_valid_counts(linear_chain)), default=0
+        takewhile(lambda place: place <= end, _iterate_valid_record_counts(linear_chain)), default=0
     )
 
 
-def find_smallest_valid_count(linear_chain: LinearChain, start: int) -> int:
+def find_min_valid_record_count(linear_chain: LinearChain, start: int) -> int:
     """Return the smallest number of records, at least ``start``, that form a valid conversation.
 
     The records are counted from the start of the chain. If there is no such number, return 0.
     """
-    return next((count for count in _iterate_valid_counts(linear_chain) if count >= start), 0)
+    return next(
+        (count for count in _iterate_valid_record_counts(linear_chain) if count >= start), 0
+    )
 
 
 def are_adjacent_answers(previous: Node, node: Node) -> bool:
@@ -72,7 +74,7 @@ def are_adjacent_answers(previous: Node, node: Node) -> bool:
     )
 
 
-def _iterate_valid_counts(linear_chain: LinearChain) -> Iterator[int]:
+def _iterate_valid_record_counts(linear_chain: LinearChain) -> Iterator[int]:
     """Yield each length at which the start of the chain is a valid conversation, the shortest first.
 
     A length is a number of records. A conversation is valid if its calls have results and its last
@@ -94,7 +96,7 @@ def _iterate_valid_counts(linear_chain: LinearChain) -> Iterator[int]:
             yield count
 
 
-def _group_answers(chain: Sequence[Node]) -> Iterable[Node]:
+def _order_records_by_answer(chain: Sequence[Node]) -> Iterable[Node]:
     """Yield the records of a chain in an order in which an answer precedes the results of its calls.
 
     All records of the answer come before these results. Remarks stay after the record that they
@@ -169,8 +171,8 @@ class _CallMatcher:
 
     def drop_pending_calls(self) -> None:
         """Drop all calls without a result, because their results can no longer follow."""
-        for call, number in self.pending_calls.items():
-            self._drop_call(number, call)
+        for call_id, record_number in self.pending_calls.items():
+            self._drop_call(record_number, call_id)
         self.pending_calls.clear()
         self._has_user_answered = False
 
@@ -179,5 +181,5 @@ class _CallMatcher:
         """The ids of the calls and results that the API would reject, by the line number of their record."""
         return {number: frozenset(calls) for number, calls in self._dropped_call_ids.items()}
 
-    def _drop_call(self, number: int, call_id: str) -> None:
-        self._dropped_call_ids.setdefault(number, set()).add(call_id)
+    def _drop_call(self, record_number: int, call_id: str) -> None:
+        self._dropped_call_ids.setdefault(record_number, set()).add(call_id)

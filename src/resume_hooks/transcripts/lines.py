@@ -27,7 +27,7 @@ SEARCH_CHUNK_BYTES = 256 * 1024  # Number of bytes that a search reads at a time
 # Before more of a file is read, this number of bytes at the end of the part already read is
 # compared. If these bytes are unchanged, the file was only appended to.
 APPEND_CHECK_BYTES = 1_024
-LINE_COUNT_STEP_BYTES = (
+BYTES_BETWEEN_LINE_COUNTS = (
     64 * 1024
     # The file is read in steps of this number of bytes. The line count is stored after each step,
     # so that a line near a step can be found quickly.
@@ -109,7 +109,7 @@ class SharedFile:
                 yield own_stream
             return
         if self._stream is None:
-            self._stream = open(self.path, "rb", buffering=4 * LINE_COUNT_STEP_BYTES)  # noqa: SIM115 - closed with this
+            self._stream = open(self.path, "rb", buffering=4 * BYTES_BETWEEN_LINE_COUNTS)  # noqa: SIM115 - closed with this
         self._is_in_use = True
         try:
             self._stream.seek(0)
@@ -160,7 +160,7 @@ def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
     """
     # The parts of a line whose start was not read yet, starting with the last part.
     later_lines: list[bytes] = []
-    step_bytes = LINE_COUNT_STEP_BYTES
+    step_bytes = BYTES_BETWEEN_LINE_COUNTS
     while end > 0:
         start = max(0, end - step_bytes)
         chunk = read_exactly(stream, start, end - start)
@@ -183,13 +183,13 @@ def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
         yield Line(-1, 0, b"".join(later_lines[::-1]))
 
 
-def find_offset_of_last_line_with(
-    stream: BinaryIO, needle: bytes, end: int, start_limit: int = 0
+def find_offset_of_last_line_containing(
+    stream: BinaryIO, needle: bytes, end: int, min_offset: int = 0
 ) -> int:
-    """Return the offset of the last line with ``needle`` between ``start_limit`` and ``end``, or -1."""
+    """Return the offset of the last line with ``needle`` between ``min_offset`` and ``end``, or -1."""
     next_beginning = b""
-    while end > start_limit:
-        start = max(start_limit, end - SEARCH_CHUNK_BYTES)
+    while end > min_offset:
+        start = max(min_offset, end - SEARCH_CHUNK_BYTES)
         chunk = read_exactly(stream, start, end - start) + next_beginning
         position = chunk.rfind(needle)
         if position >= 0:
@@ -200,7 +200,7 @@ def find_offset_of_last_line_with(
 
 def find_line_start(stream: BinaryIO, position: int) -> int:
     """Return the offset of the line that contains the byte at ``position``."""
-    step_bytes = LINE_COUNT_STEP_BYTES
+    step_bytes = BYTES_BETWEEN_LINE_COUNTS
     while position > 0:
         start = max(0, position - step_bytes)
         line_feed = read_exactly(stream, start, position - start).rfind(b"\n")
@@ -219,7 +219,7 @@ class LineNumbers:
     def __init__(self, size: int) -> None:
         self._size = size
         # Item ``n`` is the number of line feeds in the first ``n`` steps. A step has
-        # ``LINE_COUNT_STEP_BYTES`` bytes.
+        # ``BYTES_BETWEEN_LINE_COUNTS`` bytes.
         self._line_feeds_before_steps = [0]
 
     def count_lines(self, stream: BinaryIO) -> int:
@@ -231,7 +231,7 @@ class LineNumbers:
     def find_line_number(self, stream: BinaryIO, offset: int) -> int:
         """Return the number of the line at ``offset``, counted from 0."""
         self._extend_line_count(stream, offset)
-        step, rest_bytes = divmod(offset, LINE_COUNT_STEP_BYTES)
+        step, rest_bytes = divmod(offset, BYTES_BETWEEN_LINE_COUNTS)
         rest = read_exactly(stream, offset - rest_bytes, rest_bytes)
         return self._line_feeds_before_steps[step] + _count_line_feeds(rest)
 
@@ -248,27 +248,27 @@ class LineNumbers:
         step = bisect_left(self._line_feeds_before_steps, number) - 1
         chunk = read_exactly(
             stream,
-            step * LINE_COUNT_STEP_BYTES,
-            min(LINE_COUNT_STEP_BYTES, self._size - step * LINE_COUNT_STEP_BYTES),
+            step * BYTES_BETWEEN_LINE_COUNTS,
+            min(BYTES_BETWEEN_LINE_COUNTS, self._size - step * BYTES_BETWEEN_LINE_COUNTS),
         )
         line_feed = -1
         for _ in range(number - self._line_feeds_before_steps[step]):
             line_feed = chunk.index(b"\n", line_feed + 1)
-        start = step * LINE_COUNT_STEP_BYTES + line_feed + 1
+        start = step * BYTES_BETWEEN_LINE_COUNTS + line_feed + 1
         if start < self._size:
             return start
         return -1
 
     @property
     def _counted_bytes(self) -> int:
-        return min((len(self._line_feeds_before_steps) - 1) * LINE_COUNT_STEP_BYTES, self._size)
+        return min((len(self._line_feeds_before_steps) - 1) * BYTES_BETWEEN_LINE_COUNTS, self._size)
 
     def _extend_line_count(self, stream: BinaryIO, end: int) -> None:
         while self._counted_bytes < min(end, self._size):
             chunk = read_exactly(
                 stream,
                 self._counted_bytes,
-                min(LINE_COUNT_STEP_BYTES, self._size - self._counted_bytes),
+                min(BYTES_BETWEEN_LINE_COUNTS, self._size - self._counted_bytes),
             )
             self._line_feeds_before_steps.append(
                 self._line_feeds_before_steps[-1] + _count_line_feeds(chunk)

@@ -48,7 +48,7 @@ text."""
 
 VALUE_FIELDS_BY_KIND = {**TITLE_FIELDS_BY_KIND, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
 
-SILENT_KINDS = SNAPSHOT_KINDS | {
+KINDS_WITHOUT_CONVERSATION_TEXT = SNAPSHOT_KINDS | {
     AGENT_NAME, LAST_PROMPT, QUEUE_OPERATION, PR_LINK, MODE, WORKTREE, SHORTENED_RESULTS_KIND, "api-request",
     "api-request-blob", "api-request-shape", "atis-latch", "bridge-session",
     "continued-in", "cost-state", "derived-from",
@@ -65,10 +65,10 @@ def make_label_record(kind: str, label: str, session_id: str) -> dict[str, Any]:
     return {"type": kind, VALUE_FIELDS_BY_KIND[kind]: label, "sessionId": session_id}
 
 
-AFTER_CLEAR_BEGINNING = "This session was started by /clear, after a handoff "
+OPENING_AFTER_CLEAR_PREFIX = "This session was started by /clear, after a handoff "
 """The start of the sentence before a handoff's opening, in a session that ``/clear`` started."""
 
-LATER_PART_BEGINNING = "More of what this session starts with"
+LATER_PART_PREFIX = "More of what this session starts with"
 """The start of every part of a hook's text except the first part. ``parted_text`` joins the parts.
 """
 
@@ -86,6 +86,6 @@ def detect_start_after_clear(head: bytes) -> str:
         and b'"hookName":"SessionStart:clear"' not in head
     ):
         return ""
-    if f'"{AFTER_CLEAR_BEGINNING}'.encode() in head:
+    if f'"{OPENING_AFTER_CLEAR_PREFIX}'.encode() in head:
         return "handoff"
     return "clear"

@@ -40,7 +40,7 @@ class Node:
     ``call_ids`` are the ids of the calls in the record, and ``answered_call_ids`` are those of the
     calls whose results it contains.
 
-    If ``has_sent_uuid`` is true, ``uuid`` is not the record's own id, but the id under which it was
+    If ``has_uuid_sent_to_api`` is true, ``uuid`` is not the record's own id, but the id under which it was
     sent. ``is_copied`` is true if the record is a copy of a record before the last boundary
     (``transcript.CopyDetector``). For a boundary, ``logical_parent_uuid`` is the uuid of the record
     that the boundary follows.
@@ -53,7 +53,7 @@ class Node:
     offset: int = 0
     line_length: int = 0
     session_id: str | None = None
-    has_sent_uuid: bool = False
+    has_uuid_sent_to_api: bool = False
     subtype: str = ""
     is_sidechain: bool = False
     is_summary: bool = False
@@ -113,45 +113,45 @@ class Node:
 class Checkpoint:
     """The record at which a conversation ends, according to the client's ``last-prompt`` records.
 
-    ``uuid`` is the uuid of this record, and is removed by a compaction. If ``is_explicit`` is true,
-    the user rewound the conversation to this record, and no record has followed. ``was_explicit``
-    remains true when records follow. If ``is_emptied`` is true, the user rewound the conversation to
-    its start. ``has_branch_hint`` is true if the file has a ``last-prompt`` record.
+    ``uuid`` is the uuid of this record. A compaction removes it. ``has_rewind`` is true if the user
+    rewound the conversation to this record. ``has_unfollowed_rewind`` is true if no record has
+    followed since then. ``is_rewound_to_start`` is true if the user rewound the conversation to its
+    start. ``has_branch_hint`` is true if the file has a ``last-prompt`` record.
     """
 
     uuid: str = ""
-    is_explicit: bool = False
-    was_explicit: bool = False
-    is_emptied: bool = False
+    has_unfollowed_rewind: bool = False
+    has_rewind: bool = False
+    is_rewound_to_start: bool = False
     has_branch_hint: bool = False
 
-    def process_last_prompt(self, leaf_uuid: str | None, *, is_explicit: bool) -> None:
+    def process_last_prompt(self, leaf_uuid: str | None, *, is_rewind: bool) -> None:
         """Process a ``last-prompt`` record, which names the record ``leaf_uuid``.
 
-        If ``leaf_uuid`` is None and ``is_explicit`` is true, the user rewound the conversation to its
+        If ``leaf_uuid`` is None and ``is_rewind`` is true, the user rewound the conversation to its
         start.
         """
         self.has_branch_hint = True
         if leaf_uuid:
             is_same = leaf_uuid == self.uuid
-            self.is_explicit = is_explicit or (self.is_explicit and is_same)
-            self.was_explicit = is_explicit or (self.was_explicit and is_same)
-            self.uuid, self.is_emptied = leaf_uuid, False
-        elif is_explicit:
+            self.has_unfollowed_rewind = is_rewind or (self.has_unfollowed_rewind and is_same)
+            self.has_rewind = is_rewind or (self.has_rewind and is_same)
+            self.uuid, self.is_rewound_to_start = leaf_uuid, False
+        elif is_rewind:
             self.clear()
-            self.is_emptied = True
+            self.is_rewound_to_start = True
 
-    def process_record(self, node: Node) -> None:
+    def process_node(self, node: Node) -> None:
         """Process the next record of the chain. Records must be passed in the order of the file."""
         if not node.is_sidechain:
-            self.is_explicit = self.is_emptied = False
+            self.has_unfollowed_rewind = self.is_rewound_to_start = False
         if node.is_boundary:
             self.clear()
 
     def clear(self) -> None:
         """Forget the record at which the conversation ends."""
         self.uuid = ""
-        self.is_explicit = self.was_explicit = self.is_emptied = False
+        self.has_unfollowed_rewind = self.has_rewind = self.is_rewound_to_start = False
 
 
 def iterate_ancestors(node: Node | None, parent: Callable[[Node], Node | None]) -> Iterator[Node]:
@@ -167,7 +167,7 @@ def iterate_ancestors(node: Node | None, parent: Callable[[Node], Node | None]) 
 
 
 def make_node(record: Record, line: Line) -> Node:
-    """Return the node of a record that has a ``uuid`` and one of the ``CHAIN_KINDS``."""
+    """Return the node of a record that has a ``uuid`` and one of the ``CHAIN_RECORD_KINDS``."""
     get = record.get
     kind: str = record["type"]
     parent = get("parentUuid")

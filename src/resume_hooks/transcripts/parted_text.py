@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 
 from resume_hooks.system.text import cut_to_utf16_units, utf16_length
-from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
+from resume_hooks.transcripts.metadata_records import LATER_PART_PREFIX
 
 # Maximum length of a part in UTF-16 units. If a text has more than 10,000 units, the client shows
 # only a preview of it.
@@ -28,9 +28,9 @@ _MAX_PIECE_UTF16_UNITS = MAX_UTF16_UNITS_PER_PART - 100
 # length of a piece.
 _SENTENCE_SEARCH_UTF16_UNITS = 100
 
-_ANY_ORDER_NOTE = "(the parts may stand in any order)"
-_FIRST_PART_NOTE = f"(Part 1 of {{}} of what this session starts with {_ANY_ORDER_NOTE})"
-_LATER_PART_HEADER = f"{LATER_PART_BEGINNING}: part {{}} of {{}} {_ANY_ORDER_NOTE}:"
+_PARTS_IN_ANY_ORDER_NOTE = "(the parts may stand in any order)"
+_FIRST_PART_NOTE = f"(Part 1 of {{}} of what this session starts with {_PARTS_IN_ANY_ORDER_NOTE})"
+_LATER_PART_HEADER = f"{LATER_PART_PREFIX}: part {{}} of {{}} {_PARTS_IN_ANY_ORDER_NOTE}:"
 _ESCAPED_NUMBER_PLACEHOLDER = re.escape("{}")
 
 

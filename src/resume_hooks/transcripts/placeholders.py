@@ -27,8 +27,8 @@ _OTHER_TOOLS_NOTICE_PATTERN = re.compile(
 """Matches the notice that another trimming tool writes at the end of a text that it cut."""
 
 # A placeholder starts at most this number of characters after the start of a text.
-MAX_PLACEHOLDER_OFFSET = 1_000
-NOTICE_SEARCH_CHARACTERS = (
+MAX_PLACEHOLDER_START_OFFSET = 1_000
+MAX_CHARACTERS_SEARCHED_FOR_NOTICE = (
     # This number of characters at the end of a text is searched for another tool's notice. The
     # notice may be long, because it contains a file name.
     4_500
@@ -65,7 +65,7 @@ def result_placeholder(
 ) -> str:
     """Return the placeholder for a tool's output."""
     return _format_placeholder(
-        f"Results from {_convert_to_one_word(tool)} tool suppressed",
+        f"Results from {_replace_separators_in_tool_name(tool)} tool suppressed",
         f"content was {character_count:,} characters",
         original,
         reason,
@@ -77,7 +77,7 @@ def input_placeholder(
 ) -> str:
     """Return the placeholder for a tool's input."""
     return _format_placeholder(
-        f"Input of {_convert_to_one_word(tool)} tool suppressed",
+        f"Input of {_replace_separators_in_tool_name(tool)} tool suppressed",
         f"content was {character_count:,} characters",
         original,
         reason,
@@ -125,7 +125,7 @@ def contains_placeholder(text: str) -> bool:
     be lost.
     """
     return _OUR_PLACEHOLDER_PATTERN.search(
-        text, 0, MAX_PLACEHOLDER_OFFSET
+        text, 0, MAX_PLACEHOLDER_START_OFFSET
     ) is not None or was_cut_by_other_tool(text)
 
 
@@ -135,7 +135,7 @@ def is_placeholder(text: str) -> bool:
     The check is quick, because it is for content that a trim replaces as a whole. If a program
     printed a placeholder and then other output, the result is false.
     """
-    if not text.startswith("[") or len(text) > MAX_PLACEHOLDER_OFFSET or "\n" in text.strip():
+    if not text.startswith("[") or len(text) > MAX_PLACEHOLDER_START_OFFSET or "\n" in text.strip():
         return False
     return text.rstrip().endswith("]") and _OUR_PLACEHOLDER_PATTERN.match(text) is not None
 
@@ -152,7 +152,8 @@ def was_cut_by_other_tool(text: str) -> bool:
     """Check whether ``text`` ends with a notice of another trimming tool."""
     return (
         text.endswith((" chars).", "]"))
-        and _OTHER_TOOLS_NOTICE_PATTERN.search(text[-NOTICE_SEARCH_CHARACTERS:]) is not None
+        and _OTHER_TOOLS_NOTICE_PATTERN.search(text[-MAX_CHARACTERS_SEARCHED_FOR_NOTICE:])
+        is not None
     )
 
 
@@ -169,7 +170,7 @@ def _format_placeholder(
     )
 
 
-def _convert_to_one_word(name: str) -> str:
+def _replace_separators_in_tool_name(name: str) -> str:
     """Return a tool's name as one word, without characters that could end a placeholder."""
     return re.sub(r"[\s\[\]]+", "_", name)[:80] or "a"
 
@@ -191,7 +192,7 @@ class Origin(NamedTuple):
         """The short reference to the original, as a placeholder contains it."""
         return OriginalReference(self.session_id, self.line_number)
 
-    def trim_fields(self, block_index: int) -> dict[str, Any]:
+    def make_trim_fields(self, block_index: int) -> dict[str, Any]:
         """Return the fields to add to a trimmed record.
 
         ``block_index`` is the index of the first trimmed block.
@@ -206,7 +207,7 @@ class Origin(NamedTuple):
         }
 
 
-TRIM_FIELD_NAMES = frozenset(Origin("", "", "", 0).trim_fields(0))
+TRIM_FIELD_NAMES = frozenset(Origin("", "", "", 0).make_trim_fields(0))
 """The names of the fields that are added to a trimmed record.
 
 The fields are also added to the trimmed lines of another agent's session.

@@ -170,7 +170,7 @@ def parent_from_record(record: Record | None) -> Parent | None:
         session_id=session_id,
         file_path=file,
         derivation_type="trimmed" if trim else "continued",
-        kind=current_kind_name(get_string(derivation, "continuation_type"))
+        kind=convert_to_current_kind_name(get_string(derivation, "continuation_type"))
         or ("trim" if trim else "rollover"),
         derived_at=get_string(derivation, "continued_at") or get_string(trim, "trimmed_at"),
         exported_file=get_string(derivation, "exported_file")
@@ -179,7 +179,7 @@ def parent_from_record(record: Record | None) -> Parent | None:
     )
 
 
-def current_kind_name(kind: str) -> str:
+def convert_to_current_kind_name(kind: str) -> str:
     """Return the current name of a kind of child, for example ``back`` for ``rewind``.
 
     The name is shown to users, so an invalid name is replaced by ``""``.

@@ -25,7 +25,7 @@ USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS = (
     "progress",
 )
 # Records of these kinds are linked by ``uuid`` and ``parentUuid``.
-CHAIN_KINDS = frozenset({USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS})
+CHAIN_RECORD_KINDS = frozenset({USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS})
 # Records of these kinds contain a message of the conversation.
 MESSAGE_KINDS = frozenset({USER, ASSISTANT})
 OUTPUTS_CLEARED_SUBTYPE = "microcompact_boundary"
@@ -46,7 +46,7 @@ IMAGE, DOCUMENT = "image", "document"  # These constants and the six above them 
 THINKING_TYPES = frozenset({THINKING, REDACTED_THINKING})
 MEDIA_TYPES = frozenset({IMAGE, DOCUMENT})
 
-_CALL_ID_FIELDS_BY_TYPE = {CALL: "id", RESULT: "tool_use_id"}
+_CALL_ID_FIELDS_BY_BLOCK_TYPE = {CALL: "id", RESULT: "tool_use_id"}
 
 READING_TOOLS = frozenset({"Read", "NotebookRead"})
 # The client's tools that write a file.
@@ -55,7 +55,7 @@ POLL_TOOL, POLLED_TASK_FIELD = "write_stdin", "task_id"
 """The tool with which an agent waits for a running command, and the field of the tool's input that
 names the command."""
 
-TYPED_TEXT_INPUT = "chars"
+KEYBOARD_TEXT_INPUT_NAME = "chars"
 """The input of ``POLL_TOOL`` that contains the characters to type into the command."""
 
 TASK_FIELD, EXIT_STATUS_FIELD = "backgroundTaskId", "exitStatus"
@@ -103,7 +103,7 @@ _NON_PROMPT_BEGINNINGS = (
 A slash command that is a prompt has a different beginning: its message comes before its name.
 """
 
-STANDARD_PARSER_BYTES = 1024 * 1024
+MAX_BYTES_FOR_STANDARD_PARSER = 1024 * 1024
 """Number of bytes that a process parses with the standard parser before it imports orjson."""
 
 _PLAN_COMMAND = "/plan"
@@ -121,7 +121,7 @@ def parse_record(body: bytes) -> Record | None:
     character, so that every string can be written again. The standard parser also parses the first
     lines that a process reads.
     """
-    if _should_use_standard_parser(body):
+    if _STANDARD_PARSER_CHOICE(body):
         try:
             return _parse_tolerantly(body)
         except RecursionError:  # orjson accepts deeper nesting than the standard parser.
@@ -146,7 +146,7 @@ class _ParserChoice:
     """
 
     def __init__(self) -> None:
-        self._remaining_bytes = STANDARD_PARSER_BYTES
+        self._remaining_bytes = MAX_BYTES_FOR_STANDARD_PARSER
 
     def __call__(self, body: bytes) -> bool:
         """Check whether the standard parser should parse ``body``."""
@@ -154,7 +154,7 @@ class _ParserChoice:
         return self._remaining_bytes >= 0 and "orjson" not in sys.modules
 
 
-_should_use_standard_parser = _ParserChoice()
+_STANDARD_PARSER_CHOICE = _ParserChoice()
 
 
 def _parse_record_with_fallback(body: bytes) -> Record | None:
@@ -188,7 +188,7 @@ def parse_record_strictly(body: bytes) -> Record | None:
     return None
 
 
-def _parse_integer(digits: str) -> int | float:
+def _parse_integer_like_orjson(digits: str) -> int | float:
     """Parse an integer. If it has more than 64 bits, return a float, as orjson does."""
     number = int(digits)
     if -(2**63) <= number < 2**64:
@@ -196,7 +196,7 @@ def _parse_integer(digits: str) -> int | float:
     return float(number)
 
 
-_decode_json = json.JSONDecoder(parse_int=_parse_integer).decode
+_TOLERANT_DECODER = json.JSONDecoder(parse_int=_parse_integer_like_orjson)
 
 
 def _parse_tolerantly(body: bytes) -> Record | None:
@@ -209,10 +209,10 @@ def _parse_tolerantly(body: bytes) -> Record | None:
         return None
     try:
         text = body.decode("utf-8", "replace")
-        value = _decode_json(text)
+        value = _TOLERANT_DECODER.decode(text)
         if "\\ud" in text.lower():
             utf16 = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
-            value = _decode_json(utf16.decode("utf-16", "replace"))
+            value = _TOLERANT_DECODER.decode(utf16.decode("utf-16", "replace"))
     except (ValueError, OverflowError):
         return None
     if isinstance(value, dict):
@@ -315,7 +315,7 @@ def call_id(block: Record) -> str:
 
     If the block is a result, this is the id of the call that the result answers.
     """
-    return get_string(block, _CALL_ID_FIELDS_BY_TYPE.get(get_string(block, "type"), ""))
+    return get_string(block, _CALL_ID_FIELDS_BY_BLOCK_TYPE.get(get_string(block, "type"), ""))
 
 
 def join_text_blocks(record: Record) -> str:
@@ -365,7 +365,7 @@ def tool_details(record: Record) -> Record:
     return get_mapping(record, "toolUseResult")
 
 
-def answering_agent(record: Record) -> str:
+def agent_id_of_result(record: Record) -> str:
     """Return the id of the sub-agent that gave a result, or ``""`` if no sub-agent gave it."""
     return get_string(tool_details(record), "agentId")
 

@@ -39,15 +39,15 @@ def is_unsent(record: Record) -> bool:
     return record.get("isVirtual") is True
 
 
-def list_printed_results(record: Record) -> list[Record]:
+def list_results_with_output(record: Record) -> list[Record]:
     """Return the results in a record. If a result has no text, the tool's output becomes its text."""
     result_blocks = records.list_results(record)
     if _is_empty_result(result_blocks):
-        return records.list_results(add_result_text(record))
+        return records.list_results(fill_empty_result(record))
     return result_blocks
 
 
-def add_result_text(record: Record) -> Record:
+def fill_empty_result(record: Record) -> Record:
     """Return the record with the tool's output as the text of its result, if the result has no text."""
     result_blocks = records.list_results(record)
     if not _is_empty_result(result_blocks):

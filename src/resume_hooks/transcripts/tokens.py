@@ -67,25 +67,25 @@ ANSWER_RESERVE_TOKENS = 20_000
 # and a summary.
 OUTPUT_RESERVE_TOKENS = 33_000
 # If more than this fraction of the tokens is estimated, the whole size is reported as an estimate.
-MAX_ESTIMATED_FRACTION = 0.02
+MAX_ESTIMATED_FRACTION_OF_SIZE = 0.02
 # Before a whole file is read, its end is read with each of these sizes in turn, until one of them
 # is enough.
 TAIL_SIZES_BYTES = (256 * 1024, 4 * 1024 * 1024)
 # This number of bytes at the start of the first line is searched for the numbers that a trim
 # states.
-MAX_STATED_LINE_BYTES = 64 * 1024
+MAX_FIRST_LINE_BYTES = 64 * 1024
 
 
 class FirstRequest(NamedTuple):
     """The size of a session's first request in tokens, not counting the prompt.
 
     The request contains the client's instructions, its tools and the project's files.
-    ``shared_tokens`` is the number of tokens that the first requests of other sessions contain too.
+    ``tokens_shared_with_other_sessions`` is the number of tokens that the first requests of other sessions contain too.
     While the cache is warm, these tokens are read from it.
     """
 
     tokens: int
-    shared_tokens: int
+    tokens_shared_with_other_sessions: int
 
 
 class ImageSize(NamedTuple):
@@ -218,7 +218,9 @@ class ContextSize(NamedTuple):
         If ``window`` is 0 and ``tokens`` fit into the default window, the window is unknown.
         """
         is_known = window > 0 or tokens > DEFAULT_WINDOW_TOKENS
-        return cls(tokens, window or default_window(tokens), kind, reason, is_known, added_tokens)
+        return cls(
+            tokens, window or guess_context_window(tokens), kind, reason, is_known, added_tokens
+        )
 
     @property
     def usable_tokens(self) -> int:
@@ -254,7 +256,7 @@ class ContextSize(NamedTuple):
         return round(100 * self.tokens / self.usable_tokens)
 
     @property
-    def size_in_percent(self) -> str:
+    def size_in_percent_text(self) -> str:
         """The size in percent as text, for example ``18 % of 980,000``.
 
         If the window is unknown, the text states this.
@@ -269,7 +271,7 @@ class ContextSize(NamedTuple):
         return self.tokens + OUTPUT_RESERVE_TOKENS > self.window
 
 
-def find_last_counted_answer(chain: Sequence[Node]) -> Node | None:
+def find_last_answer_with_token_count(chain: Sequence[Node]) -> Node | None:
     """Return the last answer with a token count since the last compaction, or None.
 
     Messages that the compaction kept are ignored, because their counts are older than the
@@ -297,7 +299,7 @@ def count_and_estimate_tokens(
 
     If no answer has a count, the first number is 0.
     """
-    last_answer = find_last_counted_answer(chain)
+    last_answer = find_last_answer_with_token_count(chain)
     if last_answer is None:
         return 0, round(sum(node.character_count for node in chain) / characters_per_token)
     later_characters = sum(node.character_count for node in chain[chain.index(last_answer) + 1 :])
@@ -322,7 +324,7 @@ def measure_characters_per_token(chain: list[Node]) -> float:
     return min(max(ratio, 1.5), 8.0)
 
 
-def default_window(tokens: int) -> int:
+def guess_context_window(tokens: int) -> int:
     """Return the usual context window, or the large one if ``tokens`` do not fit into the usual one.
 
     Transcripts do not contain the window of the model.
@@ -415,14 +417,14 @@ def stated_window(stated: StatedSize | None) -> int:
     """
     if stated and stated.window:
         return stated.window
-    if stated and default_window(stated.original_tokens) == LARGE_WINDOW_TOKENS:
+    if stated and guess_context_window(stated.original_tokens) == LARGE_WINDOW_TOKENS:
         return LARGE_WINDOW_TOKENS
     return 0
 
 
-def find_large_window(file: str | SharedFile, tokens: int) -> int:
+def detect_large_window(file: str | SharedFile, tokens: int) -> int:
     """Return the large window that a session states or that ``tokens`` tokens need, or 0."""
-    window = stated_window(read_stated_size(file)) or default_window(tokens)
+    window = stated_window(read_size_stated_in_first_line(file)) or guess_context_window(tokens)
     if window > DEFAULT_WINDOW_TOKENS:
         return window
     return 0
@@ -446,19 +448,19 @@ class StatedSize(NamedTuple):
     saved_characters: int = 0
 
 
-def read_stated_size(file: str | SharedFile) -> StatedSize | None:
+def read_size_stated_in_first_line(file: str | SharedFile) -> StatedSize | None:
     """Return the size that the first line of a session states, or None.
 
     The line is not trusted.
     """
     with open_transcript(file) as stream:
-        first_line = stream.readline(MAX_STATED_LINE_BYTES)
+        first_line = stream.readline(MAX_FIRST_LINE_BYTES)
     if b'_metadata"' in first_line or b'"context_window"' in first_line:
-        return stated_size_from_record(parse_record(first_line) or {})
+        return read_size_stated_in_record(parse_record(first_line) or {})
     return None
 
 
-def stated_size_from_record(record: Record) -> StatedSize | None:
+def read_size_stated_in_record(record: Record) -> StatedSize | None:
     """Return the size that the first record of a session states, or None."""
     child_fields, trim_fields = (
         get_mapping(record, "continue_metadata"),

@@ -25,7 +25,7 @@ from resume_hooks.transcripts.lines import (
     Line,
     LineNumbers,
     SharedFile,
-    find_offset_of_last_line_with,
+    find_offset_of_last_line_containing,
     open_transcript,
     read_exactly,
     read_lines,
@@ -42,7 +42,7 @@ MAX_QUICK_SCAN_BYTES = 8 * 1024 * 1024
 Such a scan takes 0.1 seconds.
 """
 
-Observer = Callable[[Line, records.Record, "Node | None"], None]
+RecordObserver = Callable[[Line, records.Record, "Node | None"], None]
 """A function that a scan calls for each readable line, with the line's record and node.
 
 The node is None if the record does not belong to the chain.
@@ -60,10 +60,10 @@ class CopyDetector:
     def __init__(self, until: str = "", latest: str = "") -> None:
         self.until, self.latest = until, latest
 
-    def is_copy(self, record: Record) -> bool:
+    def is_copy_of_earlier_record(self, record: Record) -> bool:
         """Check whether the next record of the file is a copy of a record before the last boundary."""
         kind = records.get_string(record, "type")
-        if record.get("isSidechain") or kind not in records.CHAIN_KINDS:
+        if record.get("isSidechain") or kind not in records.CHAIN_RECORD_KINDS:
             return False
         at = record.get("timestamp")
         if kind == records.SYSTEM and record.get("subtype") == records.COMPACTION:
@@ -189,7 +189,7 @@ class Transcript:
         return turns
 
     @cached_property
-    def call_results(self) -> dict[str, tuple[Node, Node | None]]:
+    def nodes_by_call_id(self) -> dict[str, tuple[Node, Node | None]]:
         """The nodes of each call in the live chain and of its result, by the call's id.
 
         The second node is None if the call has no result.
@@ -210,7 +210,7 @@ class Transcript:
         ``chain`` must be the beginning of the present live chain.
         """
         shortened_copy = copy.copy(self)
-        for property_name in ("turns", "call_results"):
+        for property_name in ("turns", "nodes_by_call_id"):
             shortened_copy.__dict__.pop(property_name, None)
         shortened_copy.chain = list(chain)
         return shortened_copy
@@ -250,7 +250,7 @@ class ScanStart(NamedTuple):
 def scan_transcript(
     file: str | SharedFile,
     tail_bytes: int = 0,
-    observers: Sequence[Observer] = (),
+    observers: Sequence[RecordObserver] = (),
     start: ScanStart | None = None,
 ) -> Transcript:
     """Scan the lines of a transcript once.
@@ -296,7 +296,7 @@ def pause_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
+def _process_line(transcript: Transcript, line: Line, observers: Sequence[RecordObserver]) -> None:
     # Copying each line would take a tenth of the time of a scan.
     raw = line.raw if line.offset else line.body
     if raw.isspace():
@@ -310,9 +310,9 @@ def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observ
         return
     kind = records.get_kind(record)
     node = None
-    if kind in records.CHAIN_KINDS and isinstance(record.get("uuid"), str):
+    if kind in records.CHAIN_RECORD_KINDS and isinstance(record.get("uuid"), str):
         node = make_node(record, line)
-        node.is_copied = transcript.copies.is_copy(record)
+        node.is_copied = transcript.copies.is_copy_of_earlier_record(record)
         _link_node(transcript, node, record)
     else:
         records.reject_codex_rollout(record, transcript.path)
@@ -320,7 +320,7 @@ def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observ
         if kind == LAST_PROMPT and "leafUuid" in record:
             leaf = records.get_string(record, "leafUuid") or None
             transcript.checkpoint.process_last_prompt(
-                leaf, is_explicit=record.get("explicit") is True
+                leaf, is_rewind=record.get("explicit") is True
             )
     for observe in observers:
         observe(line, record, node)
@@ -330,13 +330,13 @@ def _link_node(transcript: Transcript, node: Node, record: records.Record) -> No
     sent_uuid = record.get("sentAsUuid")
     if sent_uuid and isinstance(sent_uuid, str) and not transcript.contains_record(sent_uuid):
         # The answer to a queued prompt refers to the id under which the prompt was sent.
-        node.uuid, node.has_sent_uuid = (
+        node.uuid, node.has_uuid_sent_to_api = (
             sent_uuid,
             True,
         )
     transcript.nodes.append(node)
     if not node.is_broken and node.kind != records.PROGRESS:
-        transcript.checkpoint.process_record(node)
+        transcript.checkpoint.process_node(node)
     if node.context_tokens and (model := records.answering_model(record)):
         transcript.models[model] = transcript.models.get(model, 0) + 1
 
@@ -344,7 +344,7 @@ def _link_node(transcript: Transcript, node: Node, record: records.Record) -> No
 _BRANCH_HINT_MARKER = f'"{LAST_PROMPT}"'.encode()
 _BOUNDARY_SUBTYPE_MARKER = f'"{COMPACTION}"'.encode()
 
-Observers = TypeVar("Observers", bound=Sequence[Observer])
+Observers = TypeVar("Observers", bound=Sequence[RecordObserver])
 
 
 def scan_live_part(
@@ -357,7 +357,7 @@ def scan_live_part(
     Raises the errors of ``scan_transcript``.
     """
     with open_transcript(file) as stream:
-        offset = _find_live_offset(stream)
+        offset = _find_offset_of_live_part(stream)
         start = ScanStart(offset, LineNumbers(offset).find_line_number(stream, offset))
     live_observers = observers()
     if start.offset:
@@ -370,14 +370,17 @@ def scan_live_part(
     return scan_transcript(file, observers=live_observers), live_observers
 
 
-def is_live_part_at_most(file: str | SharedFile, max_bytes: int) -> bool:
+def is_live_part_within_bytes(file: str | SharedFile, max_bytes: int) -> bool:
     """Check whether a session has at most ``max_bytes`` bytes since its last compaction.
 
     Only the end of the file is read.
     """
     with open_transcript(file) as stream:
         size = os.fstat(stream.fileno()).st_size
-        return size <= max_bytes or size - _find_live_offset(stream, size - max_bytes) <= max_bytes
+        return (
+            size <= max_bytes
+            or size - _find_offset_of_live_part(stream, size - max_bytes) <= max_bytes
+        )
 
 
 def was_compacted(path: str) -> bool:
@@ -386,18 +389,18 @@ def was_compacted(path: str) -> bool:
     Raises SessionNotFound if the file cannot be read.
     """
     with open_transcript(path) as stream:
-        return _find_last_compaction(stream, os.fstat(stream.fileno()).st_size, 0)[1] > 0
+        return _find_last_compaction_and_offset(stream, os.fstat(stream.fileno()).st_size, 0)[1] > 0
 
 
-def _find_live_offset(stream: BinaryIO, start_limit: int = 0) -> int:
+def _find_offset_of_live_part(stream: BinaryIO, min_offset: int = 0) -> int:
     """Return the offset of the first record of the live part, or 0 if it is unknown.
 
-    The live part includes the messages that the last compaction kept. Bytes before ``start_limit``
+    The live part includes the messages that the last compaction kept. Bytes before ``min_offset``
     are not searched.
     """
     size = os.fstat(stream.fileno()).st_size
     if size > MIN_SKIPPED_FILE_BYTES:
-        boundary, offset = _find_last_compaction(stream, size, start_limit)
+        boundary, offset = _find_last_compaction_and_offset(stream, size, min_offset)
     else:
         boundary, offset = (None, 0)
     if boundary is None:
@@ -407,21 +410,23 @@ def _find_live_offset(stream: BinaryIO, start_limit: int = 0) -> int:
             head = boundary.kept_segment.uuids[0]
         else:
             head = boundary.kept_segment.head_uuid
-        offset = find_offset_of_last_line_with(
-            stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset, start_limit
+        offset = find_offset_of_last_line_containing(
+            stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset, min_offset
         )
     return max(offset, 0)
 
 
-def _find_last_compaction(stream: BinaryIO, size: int, start_limit: int) -> tuple[Node | None, int]:
+def _find_last_compaction_and_offset(
+    stream: BinaryIO, size: int, min_offset: int
+) -> tuple[Node | None, int]:
     """Return the last boundary record and its offset, or None and -1.
 
     Records that only mention a boundary in a text are skipped.
     """
     offset = size
     while (
-        offset := find_offset_of_last_line_with(
-            stream, _BOUNDARY_SUBTYPE_MARKER, offset, start_limit
+        offset := find_offset_of_last_line_containing(
+            stream, _BOUNDARY_SUBTYPE_MARKER, offset, min_offset
         )
     ) >= 0:
         stream.seek(offset)
@@ -473,7 +478,7 @@ def build_chain_if_tail_suffices(tail: Transcript) -> list[Node]:
     # If an earlier compaction kept messages, the client may choose a branch other than the last
     # one.
     is_certain = (
-        tail.checkpoint.is_explicit
+        tail.checkpoint.has_unfollowed_rewind
         or _find_last_boundary_line(tail) >= 0
         or (main_nodes and main_nodes[-1] in chain)
     )
@@ -500,7 +505,7 @@ def has_complete_beginning(chain: list[Node], tail: Transcript) -> bool:
     return RecordGraph(tail.nodes, tail.size).has_inserted_messages
 
 
-def is_after_boundary(chain: list[Node], tail: Transcript) -> bool:
+def is_chain_after_boundary(chain: list[Node], tail: Transcript) -> bool:
     """Check whether all records of the chain follow the last boundary.
 
     If they do not, the whole file must be scanned.
@@ -520,7 +525,7 @@ def _has_branch_hint(file: str | SharedFile) -> bool:
     """
     with open_transcript(file) as stream:
         return (
-            find_offset_of_last_line_with(
+            find_offset_of_last_line_containing(
                 stream, _BRANCH_HINT_MARKER, os.fstat(stream.fileno()).st_size
             )
             >= 0

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.transcripts import records, script_calls
 from resume_hooks.transcripts.attachments import (
-    REPLACEABLE_KINDS,
+    TRIMMABLE_ATTACHMENT_KINDS,
     Address,
     attachment_kind,
     iterate_sent_texts,
@@ -35,7 +35,7 @@ RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, THINKING_PIECE, PROMPT_PIECE, ATTACHMENT
 )  # fmt: skip
 """The kinds of pieces."""
 
-LONG_INPUTS_BY_TOOL: dict[str, tuple[str, ...]] = {
+LONG_INPUT_NAMES_BY_TOOL: dict[str, tuple[str, ...]] = {
     "Write": ("content",),
     "Edit": ("old_string", "new_string"),
     "MultiEdit": ("edits",),
@@ -51,7 +51,7 @@ The other characters are the encrypted thinking, in base64. Of most thinking blo
 record only the signature. The number is the median of 139 blocks in the corpus.
 """
 
-_TARGET_INPUT_NAMES = (
+_INPUTS_NAMING_THE_TARGET = (
     "file_path",
     "notebook_path",
     "path",
@@ -61,20 +61,20 @@ _TARGET_INPUT_NAMES = (
     "query",
     "description",
 )
-_EXTENT_INPUT_NAMES = ("offset", "limit", "pages")
+_READ_RANGE_INPUT_NAMES = ("offset", "limit", "pages")
 
 
 class ToolCall(NamedTuple):
     """A tool call.
 
     ``line_number`` is that of the call's record. ``target`` is what the call works on, for example
-    a file or a command. ``extent`` is the part of a file that the call read.
+    a file or a command. ``read_range`` is the part of a file that the call read.
     """
 
     line_number: int
     tool: str
     target: str
-    extent: tuple[object, ...]
+    read_range: tuple[object, ...]
 
 
 class Piece(NamedTuple):
@@ -133,7 +133,10 @@ class PieceCollector:
             return
         if record.get("truncated") is True and (origin := read_origin(record)):
             self.origins[node.line_number] = origin
-        if node.kind == records.ATTACHMENT and attachment_kind(record) in REPLACEABLE_KINDS:
+        if (
+            node.kind == records.ATTACHMENT
+            and attachment_kind(record) in TRIMMABLE_ATTACHMENT_KINDS
+        ):
             for address, text in iterate_sent_texts(record):
                 if len(text) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(text):
                     self.pieces.append(
@@ -206,7 +209,7 @@ class PieceCollector:
             return
         call = get_string(block, "id")
         self.calls[call] = tool_call = _parse_tool_call(block, node.line_number)
-        for key in LONG_INPUTS_BY_TOOL.get(tool_call.tool, ()):
+        for key in LONG_INPUT_NAMES_BY_TOOL.get(tool_call.tool, ()):
             for address, text in _iterate_input_strings(
                 block["input"].get(key), (*block_address, "input", key)
             ):
@@ -285,16 +288,16 @@ def tool_calls_of_record(record: Record) -> dict[str, ToolCall]:
 def _parse_tool_call(block: Record, line_number: int) -> ToolCall:
     tool_input: Record = block["input"]
     target = next(
-        (value for key in _TARGET_INPUT_NAMES if (value := get_string(tool_input, key))), ""
+        (value for key in _INPUTS_NAMING_THE_TARGET if (value := get_string(tool_input, key))), ""
     )
     # Lists and objects are replaced by the name of their type, because they may be nested too
     # deeply.
-    extent = (tool_input.get(key) for key in _EXTENT_INPUT_NAMES)
+    read_range = (tool_input.get(key) for key in _READ_RANGE_INPUT_NAMES)
     plain_extent = (
-        value_of_extent
-        if value_of_extent is None or isinstance(value_of_extent, (str, int, float))
-        else type(value_of_extent).__name__
-        for value_of_extent in extent
+        value_of_range
+        if value_of_range is None or isinstance(value_of_range, (str, int, float))
+        else type(value_of_range).__name__
+        for value_of_range in read_range
     )
     return ToolCall(line_number, get_string(block, "name"), target, tuple(plain_extent))
 

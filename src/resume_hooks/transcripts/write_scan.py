@@ -42,10 +42,10 @@ class CopyPreparationObserver:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Collect the data of one record."""
         if node is not None:
-            has_ignored_sent_uuid = "sentAsUuid" in record and not node.has_sent_uuid
+            has_ignored_sent_uuid = "sentAsUuid" in record and not node.has_uuid_sent_to_api
             if node.is_message and (
                 has_ignored_sent_uuid
-                or needs_mending(record)
+                or needs_repair(record)
                 or _has_duplicates(node.call_ids)
                 or _has_duplicates(node.answered_call_ids)
             ):
@@ -62,7 +62,7 @@ class CopyPreparationObserver:
             self.shortened_result_lines.append((line.offset, len(line.raw)))
 
 
-def needs_mending(record: Record) -> bool:
+def needs_repair(record: Record) -> bool:
     """Check whether a record has a message that the API or an old client would reject.
 
     ``mend_record`` repairs such a message.

@@ -25,7 +25,7 @@ from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.import_ import ImportSpec, import_transcript
 from resume_hooks.errors import CheckFailed, NotATranscript, WriteFailed
 from resume_hooks.paths import project_key
-from resume_hooks.reading.digest.build import UNVERIFIED_IMPORT_ENTRY, build_digest
+from resume_hooks.reading.digest.build import IMPORTED_SESSION_WARNING_ENTRY, build_digest
 from resume_hooks.reading.digest.entries import MessageKind
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import LineageFinder
@@ -496,7 +496,7 @@ def test_descendants_of_an_import_are_marked_as_unverified(
     """The digest of an import and of each of its descendants says that nobody verified the content."""
     receipt = import_records(config_home, target_folder, conversation(2))
     digest = build_digest(locate.session_file(receipt.file), config_home.where)
-    assert digest.section_entries("now")[0] == UNVERIFIED_IMPORT_ENTRY
+    assert digest.section_entries("now")[0] == IMPORTED_SESSION_WARNING_ENTRY
     assert [message.text for message in digest.talk if message.kind is MessageKind.CLOSING][
         -1
     ] == "answer 3"
@@ -507,13 +507,13 @@ def test_descendants_of_an_import_are_marked_as_unverified(
             session, config_home.where, kind="handoff", next_step="go on", contents=contents
         )
         child = write_child(decided, config_home.where).file
-        assert UNVERIFIED_IMPORT_ENTRY.text in str(read_opening(child))
+        assert IMPORTED_SESSION_WARNING_ENTRY.text in str(read_opening(child))
         with open(child, "ab") as stream:
             stream.write(
                 session_bytes([user("and then?", uuid="then", session_id=Path(child).stem)])
             )
         digest = build_digest(locate.session_file(child), config_home.where)
-        assert digest.section_entries("now")[0] == UNVERIFIED_IMPORT_ENTRY
+        assert digest.section_entries("now")[0] == IMPORTED_SESSION_WARNING_ENTRY
 
 
 @pytest.mark.parametrize("timestamp", ["2026-01-31T09:30:00.000Z", "2099-01-31T09:30:00.000Z"])

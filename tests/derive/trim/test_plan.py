@@ -24,10 +24,10 @@ from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import extract_next_step
 from resume_hooks.sessions.record_references import parse_reference
-from resume_hooks.transcripts.context_size import measure_tail
+from resume_hooks.transcripts.context_size import measure_context_from_tail
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import join_text_blocks
-from resume_hooks.transcripts.tokens import read_stated_size
+from resume_hooks.transcripts.tokens import read_size_stated_in_first_line
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests import builders
 from tests.builders import (
@@ -467,10 +467,10 @@ def test_a_trimmed_child_states_its_size(config_home: ConfigHome) -> None:
         plan.scan_session(session_file(str(path))), config_home.where, Options()
     )
     made = write_child(decided, config_home.where)
-    told = read_stated_size(made.file)
+    told = read_size_stated_in_first_line(made.file)
     assert told is not None
     assert (told.tokens, told.original_tokens) == (made.tokens_after, made.tokens_before)
-    assert measure_tail(made.file).tokens == made.tokens_after
+    assert measure_context_from_tail(made.file).tokens == made.tokens_after
     again = plan.scan_session(session_file(made.file))
     assert again.context.tokens == made.tokens_after
     assert round(again.scale.characters_per_token, 1) == round(told.characters_per_token, 1) == 4.0
@@ -488,7 +488,7 @@ def test_an_untrimmed_child_states_its_former_size(config_home: ConfigHome) -> N
         config_home.where,
     )
     assert (whole.tokens_before, whole.tokens_after) == (child.tokens_after, child.tokens_before)
-    assert measure_tail(whole.file).tokens == child.tokens_before
+    assert measure_context_from_tail(whole.file).tokens == child.tokens_before
 
 
 def test_the_last_token_count_is_used_even_if_it_is_lower(config_home: ConfigHome) -> None:

@@ -115,7 +115,7 @@ def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> No
         raw = read_record_line(case.parent, node)
         if (
             node.line_number in get_chain_rewrite(case.plan).edits
-            or node.has_sent_uuid
+            or node.has_uuid_sent_to_api
             or b'": ' in raw
         ):
             continue

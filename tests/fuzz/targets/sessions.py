@@ -25,7 +25,7 @@ from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.lineage import MAX_GENERATIONS, LineageFinder
 from resume_hooks.sessions.locate import SessionFile, resolve_locator, session_file
 from resume_hooks.sessions.record_references import names_of_transcript
-from resume_hooks.transcripts.context_size import measure_chain, measure_tail
+from resume_hooks.transcripts.context_size import measure_chain, measure_context_from_tail
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.linearize import linearize_chain
@@ -60,7 +60,7 @@ def make_chain_check(home: ConfigHome) -> TryCase:
         assert [node.line_number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
         assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
         assert len(linearize_chain(whole.chain).nodes) <= len(numbers)
-        _assert_equal_sizes(measure_tail(path), measure_chain(path, whole.chain)[0])
+        _assert_equal_sizes(measure_context_from_tail(path), measure_chain(path, whole.chain)[0])
         assert whole.line_count == Path(path).read_bytes().count(b"\n") + whole.is_torn
 
     return try_case

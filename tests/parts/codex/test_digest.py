@@ -11,7 +11,7 @@ from resume_hooks.parts.codex.transcripts.items import SUMMARY_PREFIX
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.calls import collect_latest_calls
-from resume_hooks.reading.digest.entries import EARLY_REQUEST_ENTRY_TEXT, Digest, MessageKind
+from resume_hooks.reading.digest.entries import REQUEST_DURING_TURN_ENTRY_TEXT, Digest, MessageKind
 from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex.rollouts import (
     THREAD_ID,
@@ -266,7 +266,7 @@ def test_a_text_does_not_answer_a_later_request(where: Where) -> None:
         output_line("1", "Process exited with code 0\nOutput:\nok"),
         message_line("user", "and the feedback?"),
     ]
-    assert EARLY_REQUEST_ENTRY_TEXT in entry_texts(digest_of_lines(where, lines), "now")
+    assert REQUEST_DURING_TURN_ENTRY_TEXT in entry_texts(digest_of_lines(where, lines), "now")
 
 
 def test_a_long_command_template_is_shortened(where: Where) -> None:

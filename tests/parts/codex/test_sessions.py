@@ -25,7 +25,7 @@ from resume_hooks.sessions.record_references import names_of_transcript
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import read_session_base
+from resume_hooks.transcripts.api_usage import measure_first_request
 from resume_hooks.transcripts.context_size import measure_chain, measure_last_records
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan_transcript
@@ -460,7 +460,7 @@ def test_the_base_size_of_a_thread_excludes_the_first_prompt(
     path = write_rollout(home, rows)
     (agent,) = registry.list_other_agents(config_home.where)
     assert agent.read_ends(str(path)).tag == ""
-    assert read_session_base(agent.read_ends(str(path)), config_home.where).tokens == 19_000
+    assert measure_first_request(agent.read_ends(str(path)), config_home.where).tokens == 19_000
 
 
 @pytest.mark.parametrize(
@@ -488,9 +488,11 @@ def test_the_first_request_is_found_after_long_lines(
     ]
     path = write_rollout(home, rows)
     (agent,) = registry.list_other_agents(config_home.where)
-    assert read_session_base(agent.read_ends(str(path)), config_home.where).tokens == base_tokens
+    assert (
+        measure_first_request(agent.read_ends(str(path)), config_home.where).tokens == base_tokens
+    )
     readable = agent.to_common_format(agent.open_session(str(path)))
-    assert read_session_base(HeadTail(readable.path), config_home.where).tokens == base_tokens
+    assert measure_first_request(HeadTail(readable.path), config_home.where).tokens == base_tokens
 
 
 def test_compressed_threads_are_read_with_the_optional_package(

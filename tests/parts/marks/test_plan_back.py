@@ -25,9 +25,9 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.context_size import measure_tail
+from resume_hooks.transcripts.context_size import measure_context_from_tail
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.linearize import find_largest_valid_count, linearize_chain
+from resume_hooks.transcripts.linearize import find_max_valid_record_count, linearize_chain
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
@@ -155,7 +155,7 @@ def test_the_childs_size_is_the_token_count_at_the_mark_plus_the_report(
     made = write_rewind(config_home, explored_records(), "r3")
     assert made.tokens_before == 9_000
     assert 1_300 < made.tokens_after < 3_000
-    assert measure_tail(made.file).tokens == made.tokens_after
+    assert measure_context_from_tail(made.file).tokens == made.tokens_after
 
 
 def test_an_older_lineage_block_stays_unchanged(config_home: ConfigHome) -> None:
@@ -409,7 +409,7 @@ def test_rewinds_of_real_sessions_pass_all_checks(
         )
         made = write_child(decided.child, Where())
         assert made.written
-        kept = row.nodes[: find_largest_valid_count(row, place)]
+        kept = row.nodes[: find_max_valid_record_count(row, place)]
         if any(node.is_message for node in kept):
             assert decided.missing_mark_reason == ""
             begins = next(node for node in kept if node.is_message).kind == "user"

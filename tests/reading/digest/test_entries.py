@@ -23,7 +23,7 @@ from resume_hooks.reading.digest.entries import (
 from resume_hooks.reading.digest.prose import make_goal_title
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import metadata_records
-from resume_hooks.transcripts.head_tail import BYTES_PER_FILE_END, HeadTail
+from resume_hooks.transcripts.head_tail import BYTES_READ_AT_EACH_END, HeadTail
 from resume_hooks.transcripts.records import parse_record
 from tests.builders import SESSION, ConfigHome
 from tests.reading.digest.talk import Talk
@@ -140,12 +140,12 @@ def test_a_digest_without_talk_still_shows_its_prompts() -> None:
 
 @pytest.mark.parametrize("value", [None, "9", -1, 1.5, True, [], 2**63])
 def test_invalid_counts_are_replaced(value: object) -> None:
-    """An invalid count in a digest record is replaced with a number from 0 to ``MAX_STORED_COUNT``."""
+    """An invalid count in a digest record is replaced with a number from 0 to ``MAX_COUNT_IN_STORED_DIGEST``."""
     found = entries.parse_digest(
         digest_record(omitted={"todos": value}, unread=value, passed_over=value)
     )
     assert found is not None
-    assert 0 <= found.unread_transcript_count <= entries.MAX_STORED_COUNT
+    assert 0 <= found.unread_transcript_count <= entries.MAX_COUNT_IN_STORED_DIGEST
     assert entries.parse_digest(parse_record(entries.format_digest_record(found)) or {}) == found
 
 
@@ -210,7 +210,7 @@ def test_the_largest_digest_can_be_read(config_home: ConfigHome) -> None:
         )
     child = write_child_of(talk, config_home)
     before_opening = Path(child).read_bytes().split(b"\n")[:OPENING_LINE_NUMBER]
-    assert sum(map(len, before_opening)) < BYTES_PER_FILE_END
+    assert sum(map(len, before_opening)) < BYTES_READ_AT_EACH_END
     assert any(b'"custom-title"' in row for row in before_opening)
     found = entries.read_digest(child)
     assert found is not None

@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.digest import entries, file_states, session_commands, shell
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.commits import EMPTY_FINAL_COMMITS
+from resume_hooks.reading.digest.commits import NO_FINAL_COMMITS
 from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
@@ -268,6 +268,6 @@ def test_only_the_latest_folders_with_git_commands_are_checkouts() -> None:
         position = RecordPosition(SESSION, number, number)
         run = ShellRun("git status", position, position, f"/other/r{number}", 0, False, "ok", False)
         runs.append((run, shell.parse_simple_commands("git status")))
-    states = derive_file_states([], (), runs, "/home/user/proj", EMPTY_FINAL_COMMITS)
+    states = derive_file_states([], (), runs, "/home/user/proj", NO_FINAL_COMMITS)
     assert len(states.other_roots) == file_states.MAX_OTHER_CHECKOUTS
     assert states.find_checkout("/other/r99/a.py") == "/other/r99"

@@ -22,7 +22,7 @@ from resume_hooks.reading.digest.entries import (
     MessageKind,
     TalkMessage,
     make_entry,
-    select_code_knowledge,
+    select_entries_about_code,
 )
 from resume_hooks.reading.digest.opening import (
     BULLET,
@@ -216,7 +216,7 @@ def test_the_digest_for_a_new_task_has_no_talk_and_no_open_work() -> None:
     """
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in SECTION_NAMES}
     found = unindented_lines(
-        format_whole_digest(select_code_knowledge(Digest(rows, prompts_with_answers(3))))
+        format_whole_digest(select_entries_about_code(Digest(rows, prompts_with_answers(3))))
     )
     assert found[1:] == [f"{section.heading}:" for section in SECTIONS if section.is_knowledge]
 

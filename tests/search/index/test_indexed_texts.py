@@ -14,7 +14,7 @@ import pytest
 from resume_hooks.cli.main import main as cli
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
-from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING
+from resume_hooks.transcripts.metadata_records import OPENING_AFTER_CLEAR_PREFIX
 from resume_hooks.transcripts.parted_text import split_into_parts
 from tests.builders import (
     SESSION,
@@ -398,7 +398,7 @@ def test_a_lineage_block_in_parts_is_not_indexed(
     """
     ancestors = "\n".join(f"{number}. ancestor {number} · {'x' * 50}" for number in range(200))
     first, second = split_into_parts(
-        f"{AFTER_CLEAR_BEGINNING}that left this:\n\n{LINEAGE_START_MARKER}\n{ancestors}\n"
+        f"{OPENING_AFTER_CLEAR_PREFIX}that left this:\n\n{LINEAGE_START_MARKER}\n{ancestors}\n"
         f"{LINEAGE_END_MARKER}\n\nfound again"
     )
     row = attachment("", uuid=uuid_of_text(1), parent=None)

@@ -109,7 +109,7 @@ class FirstRequest(StrictModel):
 
     tokens: int = base_field(lambda base: base.tokens)
     shared: int = base_field(
-        lambda base: base.shared_tokens,
+        lambda base: base.tokens_shared_with_other_sessions,
         "the number of these tokens that all sessions share in the cache while the cache is warm",
     )
 

@@ -28,7 +28,7 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage.locks import lock_folder
 from resume_hooks.system.processes import find_client_pid
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.head_tail import HeadTail, is_conversation
+from resume_hooks.transcripts.head_tail import HeadTail, is_prompt_or_answer
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, get_mapping, get_message
 
@@ -205,7 +205,7 @@ def has_later_records(ends: HeadTail, instant: str) -> bool:
     )
 
     def is_later_continuation(record: Record) -> bool:
-        is_continuation = is_conversation(record) or bool(records.list_results(record))
+        is_continuation = is_prompt_or_answer(record) or bool(records.list_results(record))
         return is_continuation and clock.normalize_timestamp(record.get("timestamp")) > instant
 
     if tail_covers_instant:

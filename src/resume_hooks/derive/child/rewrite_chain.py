@@ -39,7 +39,7 @@ from resume_hooks.shared_values import (
 from resume_hooks.storage.atomic import BUFFER_BYTES
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import read_session_base
+from resume_hooks.transcripts.api_usage import measure_first_request
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, ChildObserver, check_session
 from resume_hooks.transcripts.linearize import LinearChain, are_adjacent_answers, linearize_chain
@@ -290,12 +290,14 @@ class ParentScan(NamedTuple):
             chain, self.characters_per_token
         )
         if not counted_tokens:
-            counted_tokens = min(read_session_base(self.ends, where).tokens, self.context.tokens)
+            counted_tokens = min(
+                measure_first_request(self.ends, where).tokens, self.context.tokens
+            )
         return counted_tokens + uncounted_tokens
 
     def make_child_size(self, tokens_after: int) -> ChildSize:
         """Return the size to record in the first line of a child with ``tokens_after`` tokens."""
-        window = tokens.find_large_window(self.session.file, self.context.tokens)
+        window = tokens.detect_large_window(self.session.file, self.context.tokens)
         return ChildSize(tokens_after, round(self.characters_per_token, 2), window)
 
 
@@ -557,7 +559,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
         linear_chain=chain,
         edits=by_record,
         metadata_lines=tuple(metadata_lines),
-        clears_token_counts=tokens.find_last_counted_answer(transcript.chain) is None
+        clears_token_counts=tokens.find_last_answer_with_token_count(transcript.chain) is None
         if clears_token_counts is None
         else clears_token_counts,
         closing=closing,
@@ -663,7 +665,7 @@ class _ChainWriter:
             "parentUuid": None if node.is_boundary else self._last_uuid,
             "sessionId": session_id,
         }
-        if time_ms == node.time_ms and node.session_id and not node.has_sent_uuid:
+        if time_ms == node.time_ms and node.session_id and not node.has_uuid_sent_to_api:
             return set_fields(
                 body, {"parentUuid": node.parent_uuid, "sessionId": node.session_id}, new_fields
             )
@@ -672,7 +674,7 @@ class _ChainWriter:
             del new_fields["sessionId"]
         if time_ms != node.time_ms:
             new_fields["timestamp"] = clock.timestamp_from_milliseconds(time_ms)
-        if node.has_sent_uuid:
+        if node.has_uuid_sent_to_api:
             new_fields["uuid"] = node.uuid
         return set_fields(body, {key: record.get(key) for key in new_fields}, new_fields)
 

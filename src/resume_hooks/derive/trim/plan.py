@@ -269,7 +269,7 @@ def plan_trim_from_decision(
         ChildSize(
             decision.context_after.tokens,
             decision.savings.characters_per_token,
-            tokens.find_large_window(scanned.session.file, decision.context_before.tokens),
+            tokens.detect_large_window(scanned.session.file, decision.context_before.tokens),
         ),
         trim=TrimRecord(parameters, stats),
     )
@@ -481,7 +481,9 @@ def format_totals(plan: TrimPlan) -> list[str]:
     """
     before, after, savings = plan.context_before, plan.context_after, plan.savings
     estimate_word = "about " if before.is_estimate else ""
-    sent_text = f"a resume sends {estimate_word}{before.tokens:,} tokens ({before.size_in_percent})"
+    sent_text = (
+        f"a resume sends {estimate_word}{before.tokens:,} tokens ({before.size_in_percent_text})"
+    )
     percent_text = "" if after.percent is None else f" ({after.percent} %)"
     records = format_count(len({choice.piece.line_number for choice in plan.choices}), "record")
     return [

@@ -270,12 +270,12 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
         if call.tool in WRITING_TOOLS:
             latest_changes[call.target] = max(record_index, latest_changes.get(call.target, 0))
         elif call.tool in READING_TOOLS:
-            for extent in {
-                call.extent,
-                () if all(part is None for part in call.extent) else call.extent,
+            for read_range in {
+                call.read_range,
+                () if all(part is None for part in call.read_range) else call.read_range,
             }:
-                latest_reads[call.target, extent] = max(
-                    record_index, latest_reads.get((call.target, extent), 0)
+                latest_reads[call.target, read_range] = max(
+                    record_index, latest_reads.get((call.target, read_range), 0)
                 )
     for piece in material.pieces:
         read_call = material.calls.get(piece.call_id)
@@ -291,30 +291,30 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
             yield OfferedPiece(piece, "the file was changed later")
         elif (
             max(
-                latest_reads.get((read_call.target, extent), -1)
-                for extent in _list_covering_extents(read_call)
+                latest_reads.get((read_call.target, read_range), -1)
+                for read_range in _list_covering_ranges(read_call)
             )
             > record_index
         ):
             yield OfferedPiece(piece, "the file was read again later")
 
 
-def _list_covering_extents(read_call: ToolCall) -> tuple[tuple[object, ...], ...]:
-    """Return the extents of reads that would show all lines that ``read_call`` showed.
+def _list_covering_ranges(read_call: ToolCall) -> tuple[tuple[object, ...], ...]:
+    """Return the ranges of reads that would show all lines that ``read_call`` showed.
 
-    An extent consists of offset, limit and pages, and ``()`` stands for a read of the whole file.
-    The result contains the call's own extent. It also contains ``()``, unless a read of the whole
+    A read range consists of offset, limit and pages, and ``()`` stands for a read of the whole file.
+    The result contains the call's own read range. It also contains ``()``, unless a read of the whole
     file might be cut before the last of the shown lines.
     """
-    offset, limit, pages = read_call.extent
+    offset, limit, pages = read_call.read_range
     lines = (
         (offset if isinstance(offset, int) else 1)
         + (limit if isinstance(limit, int) else MAX_READ_TOOL_LINES)
         - 1
     )
     if pages is None and lines <= MAX_READ_TOOL_LINES:
-        return (read_call.extent, ())
-    return (read_call.extent,)
+        return (read_call.read_range, ())
+    return (read_call.read_range,)
 
 
 def _offer_repeated_outputs(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001

@@ -268,7 +268,9 @@ class TrimEdit:
             record.pop("toolUseResult", None)
         return {
             **record,
-            **self._origin.trim_fields(min(choice.piece.block_index for choice in self._choices)),
+            **self._origin.make_trim_fields(
+                min(choice.piece.block_index for choice in self._choices)
+            ),
         }
 
 
@@ -308,7 +310,7 @@ class _RemoveScreenCopyEdit:
                 kept[key] = value
         if self._first_edit:
             return kept
-        return {**kept, **self._origin.trim_fields(0)}
+        return {**kept, **self._origin.make_trim_fields(0)}
 
 
 def _replace_in_record(record: Record, choice: Choice) -> None:

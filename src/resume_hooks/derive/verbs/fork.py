@@ -18,7 +18,7 @@ from resume_hooks.sessions.agents.registry import require_answers
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.api_usage import read_session_base
+from resume_hooks.transcripts.api_usage import measure_first_request
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.transcript import scan_transcript
 
@@ -97,7 +97,7 @@ def plan_fork(
         "without its thinking."
     )
     tokens_before = session.context.tokens
-    tokens_after = min(read_session_base(session.ends, where).tokens, tokens_before)
+    tokens_after = min(measure_first_request(session.ends, where).tokens, tokens_before)
     tokens_after += round(
         (len(introduction) + sum(len(message.text) for message in messages))
         / tokens.CHARACTERS_PER_TOKEN

@@ -27,7 +27,7 @@ from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION_SPEC, fork
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.entries import select_code_knowledge
+from resume_hooks.reading.digest.entries import select_entries_about_code
 from resume_hooks.reading.digest.opening import Opening, count_shown_entries
 from resume_hooks.reading.digest.sections import CHANGED_FILES_SECTION, COMMANDS_SECTION
 from resume_hooks.sessions.lineage_block import replace_block_markers
@@ -117,7 +117,7 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
     """Plan a handoff. No files are written."""
     digest = build_digest(parent, caller.where)
     if spec.is_new_task:
-        digest = select_code_knowledge(digest)
+        digest = select_entries_about_code(digest)
     tokens = resolve_size_to_tokens(spec.size, caller.where)
     contents = ChildContents(digest, is_new_task=spec.is_new_task, opening_tokens=tokens)
     return agents.plan_fresh(

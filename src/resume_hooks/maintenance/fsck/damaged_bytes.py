@@ -173,7 +173,7 @@ def records_inside_line(line: Line) -> list[Line]:
         record = records.parse_record(inner_line.raw)
         if (
             record is not None
-            and records.get_kind(record) in records.CHAIN_KINDS
+            and records.get_kind(record) in records.CHAIN_RECORD_KINDS
             and isinstance(record.get("uuid"), str)
         ):
             lines.append(inner_line)

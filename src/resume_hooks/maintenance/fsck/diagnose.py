@@ -28,7 +28,7 @@ from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.metadata_records import LAST_PROMPT, SNAPSHOT_KINDS
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, get_string
-from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
+from resume_hooks.transcripts.transcript import RecordObserver, Transcript, scan_transcript
 
 UNREADABLE_SESSION_DEFECT = DefectKind(
     "session-unreadable", "error", "No client can resume the session.", is_repairable=False
@@ -98,7 +98,7 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
 
 
 def diagnose_session(
-    session: SessionFile, where: Where, observers: Sequence[Observer] = ()
+    session: SessionFile, where: Where, observers: Sequence[RecordObserver] = ()
 ) -> tuple[Transcript, DefectReport]:
     """Return a session's transcript and its defects. Raise SessionNotFound or NotATranscript."""
     collector = DefectCollector()

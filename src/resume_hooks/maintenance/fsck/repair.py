@@ -146,7 +146,7 @@ def _find_end_of_branch(
 def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
     """Return the chain up to ``end``, with a bridge over each gap that clients would not bridge."""
     checkpoint = Checkpoint()
-    checkpoint.process_last_prompt(end.uuid, is_explicit=True)
+    checkpoint.process_last_prompt(end.uuid, is_rewind=True)
     chain: list[Node] = []
     while True:
         longer_chain = build_live_chain(nodes, checkpoint, size)
@@ -313,7 +313,7 @@ def plan_repair(
     ends = HeadTail(session.path)
     child = make_draft(session, ends, REPAIRED_CHILD_KIND, where, output_dir)
     tokens_before, tokens_after = _count_tokens(session.path, transcript.chain, chain)
-    stated_size = tokens.read_stated_size(session.path)
+    stated_size = tokens.read_size_stated_in_first_line(session.path)
     rewrite = plan_chain_rewrite(
         child,
         repaired_transcript,
@@ -322,7 +322,7 @@ def plan_repair(
             ChildSize(
                 tokens_after,
                 stated_size.characters_per_token,
-                tokens.find_large_window(session.path, tokens_before),
+                tokens.detect_large_window(session.path, tokens_before),
             )
             if stated_size
             else None

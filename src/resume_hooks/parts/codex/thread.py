@@ -55,7 +55,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.attachments import Address
 from resume_hooks.transcripts.calibration import TokenScale
-from resume_hooks.transcripts.context_size import NEVER_COUNTED_REASON
+from resume_hooks.transcripts.context_size import NO_ANSWER_COUNTED_REASON
 from resume_hooks.transcripts.placeholders import (
     MIN_PLACEHOLDER_CHARACTERS,
     TRIM_FIELD_NAMES,
@@ -242,7 +242,7 @@ class CodexThread:
             edited[index] = {
                 **self.child_records[index],
                 "payload": payload,
-                **decision.origins.find_origin_of_record(index).trim_fields(0),
+                **decision.origins.find_origin_of_record(index).make_trim_fields(0),
             }
         return self.make_child_body(child, head, edited)
 
@@ -455,7 +455,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
             history.token_count,
             window_setting or history.window or DEFAULT_CONTEXT_WINDOW_TOKENS,
             MEASURED if history.has_token_count_from_client else ESTIMATED,
-            reason="" if history.has_token_count_from_client else NEVER_COUNTED_REASON,
+            reason="" if history.has_token_count_from_client else NO_ANSWER_COUNTED_REASON,
         ),
         has_goal=goal_state.goal is not None and goal_state.goal.status != COMPLETE_STATUS,
     )

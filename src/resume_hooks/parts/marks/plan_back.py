@@ -47,7 +47,7 @@ from resume_hooks.sessions.record_references import (
 )
 from resume_hooks.system.text import collapse_line, plain_text, replace_surrogates
 from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.linearize import find_largest_valid_count, linearize_chain
+from resume_hooks.transcripts.linearize import find_max_valid_record_count, linearize_chain
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import RewindTimes
@@ -408,7 +408,7 @@ def _select_nodes_up_to_mark(
     node_count = next(
         (node_count for node_count, node in enumerate(linear.nodes, 1) if node.uuid == mark.uuid), 0
     )
-    kept_nodes = linear.nodes[: find_largest_valid_count(linear, node_count)]
+    kept_nodes = linear.nodes[: find_max_valid_record_count(linear, node_count)]
     if not any(node.is_message for node in kept_nodes):
         missing_mark_reason = _explain_missing_mark(transcript, mark, node_count)
         return (

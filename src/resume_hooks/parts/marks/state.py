@@ -21,7 +21,7 @@ from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.storage.state_file import NOTHING_CHANGED_REMEDY
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.linearize import find_largest_valid_count, linearize_chain
+from resume_hooks.transcripts.linearize import find_max_valid_record_count, linearize_chain
 from resume_hooks.transcripts.records import USER
 from resume_hooks.transcripts.transcript import scan_live_part
 
@@ -104,7 +104,7 @@ def make_mark_at_end(session: SessionFile, goal: str = "") -> PlacedMark:
     linear = linearize_chain(transcript.chain)
     spoken_nodes = [node for node in linear.nodes if node.is_message]
     complete_nodes = []
-    for node in linear.nodes[: find_largest_valid_count(linear, len(linear.nodes))]:
+    for node in linear.nodes[: find_max_valid_record_count(linear, len(linear.nodes))]:
         if node.is_message:
             complete_nodes.append(node)
     said_nodes = [node for node in spoken_nodes if node.is_in_conversation]

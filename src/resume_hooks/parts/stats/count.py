@@ -18,7 +18,7 @@ from resume_hooks.transcripts.api_usage import DEFAULT_CACHE_SECONDS, LONG_CACHE
 from resume_hooks.transcripts.lines import open_transcript, read_lines
 from resume_hooks.transcripts.provenance import Parent, read_parent
 from resume_hooks.transcripts.records import Record, get_string
-from resume_hooks.transcripts.tokens import read_stated_size
+from resume_hooks.transcripts.tokens import read_size_stated_in_first_line
 from resume_hooks.transcripts.transcript import CopyDetector
 
 MAX_FOLDERS_PER_TRANSCRIPT = 8
@@ -87,7 +87,7 @@ def count_transcript(
         is_subagent=is_subagent,
         linked_parent=linked_parent if linked_parent and linked_parent.kind == "handoff" else None,
     )
-    size = read_stated_size(path) if counter.parent else None
+    size = read_size_stated_in_first_line(path) if counter.parent else None
     return counter.build_totals(size.original_tokens if size else 0)
 
 
@@ -156,7 +156,7 @@ class _TranscriptCounter:
             else clock.normalize_timestamp(timestamp)
         )
         if (
-            self._copy_detector.is_copy(record)
+            self._copy_detector.is_copy_of_earlier_record(record)
             or not timestamp
             or "forkedFrom" in record
             or timestamp <= self._parent_time

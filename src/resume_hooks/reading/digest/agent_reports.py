@@ -32,19 +32,19 @@ _CHANGE_CLAIM_PHRASES = (
 """A report without any of these words does not claim that the sub-agent changed files. Searching
 for the words first avoids most of the slow searches with ``_CLAIMED_FILE_PATTERN``."""
 
-_FILES_HEADING_PATTERN = compile_lazily(
+_FILE_LIST_HEADING_PATTERN = compile_lazily(
     r"[\s#*_]*(?:all\s+)?(?:files?\s+(?:i\s+)?(?:changed|modified|created|updated|edited|added|written|touched)"
     r"(?:\s*(?:/|and|or)\s*\w+)?|(?:changed|modified|created|updated|edited|new)\s+files?)\b[^\n]{0,20}",
     re.IGNORECASE,
 )
 _LIST_ITEM_PATTERN = compile_lazily(rf"\s*(?:[-*+•]|\d+[.)])\s+{_PATH_PATTERN}(?=[\s:,(`*]|\Z)")
-_FILE_HEADING_PATTERN = compile_lazily(
+_SINGLE_FILE_HEADING_PATTERN = compile_lazily(
     rf"#{{1,6}}\s+(?:\d+[.)]\s+)?{_PATH_PATTERN}\s*(?:\([^)\n]*\))?\s*\Z"
 )
 _REVIEW_WORD_PATTERN = compile_lazily(
     r"\b(?:review|audit|verdict|findings?|analysis)\b", re.IGNORECASE
 )
-_CHANGE_WORD_PATTERN = compile_lazily(
+_WORD_FOR_CHANGE_PATTERN = compile_lazily(
     r"\b(?:changes|simplif\w+|refactor\w*|implement\w*|fixes)\b", re.IGNORECASE
 )
 _AGENT_ID_PATTERN = compile_lazily(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
@@ -76,20 +76,20 @@ def _find_files_under_headings(text: str) -> list[str]:
     """
     files: list[str] = []
     mentions_changes = (
-        _CHANGE_WORD_PATTERN.search(text[:MAX_REPORT_BEGINNING_CHARACTERS]) is not None
+        _WORD_FOR_CHANGE_PATTERN.search(text[:MAX_REPORT_BEGINNING_CHARACTERS]) is not None
     )
     if not mentions_changes and "files" not in text.lower():
         return []
     is_in_file_list = False
     for line in text.split("\n"):
         item = _LIST_ITEM_PATTERN.match(line)
-        heading = _FILE_HEADING_PATTERN.match(line) if line.startswith("#") else None
+        heading = _SINGLE_FILE_HEADING_PATTERN.match(line) if line.startswith("#") else None
         if item is not None and is_in_file_list:
             files.append(item[1])
         elif heading is not None and mentions_changes:
             files.append(heading[1])
         elif line.strip():
             is_in_file_list = (
-                _FILES_HEADING_PATTERN.fullmatch(line.strip().rstrip(":*")) is not None
+                _FILE_LIST_HEADING_PATTERN.fullmatch(line.strip().rstrip(":*")) is not None
             )
     return files

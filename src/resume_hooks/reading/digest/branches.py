@@ -18,7 +18,7 @@ class Branches:
         self._reported_leaf = ""
         self._last_copied_order = 0
 
-    def is_copy(self, record: Record, record_order: int) -> bool:
+    def is_copy_of_earlier_record(self, record: Record, record_order: int) -> bool:
         """Check whether a record is a copy of a record that has already been processed.
 
         If it is not a copy, remember its uuid and its parent. A record without a uuid is never a
@@ -31,13 +31,13 @@ class Branches:
             source = self._order_by_uuid.get(read_copied_uuid(record))
             if source is not None:
                 self._order_by_uuid.setdefault(uuid, source)
-        return self.is_known_copy(
+        return self.is_uuid_of_earlier_record(
             uuid,
             get_string(record, "parentUuid") or get_string(record, "logicalParentUuid"),
             record_order,
         )
 
-    def is_known_copy(self, uuid: str, parent_uuid: str, record_order: int) -> bool:
+    def is_uuid_of_earlier_record(self, uuid: str, parent_uuid: str, record_order: int) -> bool:
         """Check whether a record with this uuid has already been processed. If not, remember the uuid.
 
         ``record_order`` is the record's position among all records that were read.
@@ -56,7 +56,7 @@ class Branches:
         """Remember the uuid of the record that the client reports as the current leaf."""
         self._reported_leaf = leaf_uuid
 
-    def finish_file_and_get_live_check(self, session_id: str) -> Callable[[Quote], bool]:
+    def finish_file_and_make_branch_check(self, session_id: str) -> Callable[[Quote], bool]:
         """Finish a file. Return a function that checks whether a quote is still part of the conversation.
 
         A quote from this file is not part of the conversation if its record is on a branch that
@@ -72,12 +72,12 @@ class Branches:
         self._parents, self._last_uuid, self._reported_leaf, self._last_copied_order = {}, "", "", 0
         known_results: dict[str, bool] = {}
 
-        def is_quote_live(quote: Quote) -> bool:
+        def is_quote_on_live_branch(quote: Quote) -> bool:
             if quote.position.session_id != session_id:
                 return not copied_until or quote.position.order <= copied_until
             return not _is_on_side_branch(quote.uuid, live_uuids, parents, known_results)
 
-        return is_quote_live
+        return is_quote_on_live_branch
 
     def _collect_ancestors(self, leaf_uuid: str) -> set[str]:
         """Return the uuids of a leaf and of its ancestors in this file.

@@ -35,6 +35,7 @@ from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import (
     Digest,
     DigestEntry,
+    ReadExtent,
     TalkMessage,
     collect_secret_texts,
     make_entry,
@@ -101,7 +102,7 @@ also read.
 # This many bytes are read from the start of a session larger than MAX_READ_BYTES.
 SESSION_START_BYTES = 2_000_000
 
-POSSIBLY_OUTDATED_NOTES = (
+NOTES_ON_UNCOMMITTED_FILES = (
     "uncommitted",
     "staged",
     NOT_COMMITTED_STATE,
@@ -152,7 +153,7 @@ def _merge_sections(
         known_texts = {entry.text for entry in own_sections[section.name]}
         entries = list(own_sections[section.name])
         for entry in ancestor_digest.section_entries(section.name):
-            updated = _update_entry(section, entry, paths, failed_commands)
+            updated = _update_entry_notes(section, entry, paths, failed_commands)
             if updated.text not in known_texts:
                 entries.append(updated)
         merged[section.name] = tuple(entries)
@@ -164,7 +165,7 @@ def _merge_sections(
     return _SectionsAndOmissions(merged, omitted)
 
 
-def _update_entry(
+def _update_entry_notes(
     section: Section,
     entry: DigestEntry,
     paths: changed_files.SessionPaths,
@@ -177,7 +178,7 @@ def _update_entry(
     notes = [
         note
         for note in entry.note.split(", ")
-        if note not in {"", *POSSIBLY_OUTDATED_NOTES, LATER_FAILURE_NOTE}
+        if note not in {"", *NOTES_ON_UNCOMMITTED_FILES, LATER_FAILURE_NOTE}
     ]
     if section is CHANGED_FILES_SECTION and paths.is_dirty(entry.text):
         notes.append(NOT_COMMITTED_STATE)
@@ -240,8 +241,8 @@ def _make_sections(
         commits,
     )
     edited_files = EditedFiles(lasting_edits, states.find_checkout)
-    if session_git.left_branch:
-        states.mark_files_left_on_branch(edits, session_git.switch_order)
+    if session_git.previous_branch:
+        states.mark_files_left_on_branch(edits, session_git.last_switch_order)
     states.removed_paths |= changed_files.find_missing_files(touched_files, runs, paths)
     request_words = statements.collect_request_words(facts)
     commands = session_commands.list_working_commands(
@@ -345,7 +346,7 @@ def _measure_entry_bytes(entry: DigestEntry) -> int:
 _IMPORT_PREFIX = f'{{"{IMPORT_FIELD}":'.encode()
 """The first bytes of a session that was imported from another machine or user."""
 
-UNVERIFIED_IMPORT_ENTRY = DigestEntry(
+IMPORTED_SESSION_WARNING_ENTRY = DigestEntry(
     "some of this was said in an imported session: nobody verified it, and its USER is not yours"
 )
 
@@ -405,14 +406,15 @@ def build_digest(
             messages = talk.join_talk(ancestor_digest.talk, messages)
             remark_count += message_count - len(messages)
             has_imported = (
-                has_imported or UNVERIFIED_IMPORT_ENTRY in ancestor_digest.section_entries("now")
+                has_imported
+                or IMPORTED_SESSION_WARNING_ENTRY in ancestor_digest.section_entries("now")
             )
         all_entries = dict(merged_sections)
         all_entries["constraints"] = _drop_demands_revoked_in_talk(
             merged_sections["constraints"], messages
         )
         if has_imported:
-            all_entries["now"] = (UNVERIFIED_IMPORT_ENTRY, *all_entries["now"])
+            all_entries["now"] = (IMPORTED_SESSION_WARNING_ENTRY, *all_entries["now"])
         # Only the path of a Claude Code transcript contains the session's folder.
         if session.agent != CLAUDE_NAME:
             folder_entry = make_entry(f"folder: {quote_name(folder)}", "")
@@ -426,19 +428,19 @@ def build_digest(
             unread_count,
             skipped_bytes,
             remark_count,
-            bytes_and_lines_read=facts.bytes_and_lines_read,
+            read_extent=facts.read_extent,
         )
         return redact_digest(digest, secret_texts)
 
 
-class _ReadingGaps(NamedTuple):
+class _UnreadParts(NamedTuple):
     skipped_bytes: int
     deleted_file_count: int
 
 
 def _read_ancestors(
     files: Sequence[SessionFile], facts: LineageFacts, max_read_bytes: int
-) -> _ReadingGaps:
+) -> _UnreadParts:
     """Read ancestors' files. Return how many bytes were skipped and how many files were deleted."""
     skipped_bytes = deleted_count = 0
     for file in files:
@@ -446,7 +448,7 @@ def _read_ancestors(
             skipped_bytes += _read_file_and_count_skipped_bytes(file, facts, max_read_bytes)
         except SessionNotFound:
             deleted_count += 1
-    return _ReadingGaps(skipped_bytes, deleted_count)
+    return _UnreadParts(skipped_bytes, deleted_count)
 
 
 class _FilesToRead(NamedTuple):
@@ -498,7 +500,7 @@ def _read_file_and_count_skipped_bytes(
                 line_number = _process_lines(
                     islice(stream, first_line, None), first_line, file.session_id, facts
                 )
-                facts.bytes_and_lines_read = stream.tell(), line_number
+                facts.read_extent = ReadExtent(stream.tell(), line_number)
                 return 0
             _process_lines(iter(stream.readlines(SESSION_START_BYTES)), 0, file.session_id, facts)
             if stream.tell() < skipped_bytes:
@@ -508,7 +510,7 @@ def _read_file_and_count_skipped_bytes(
             line_number = LineNumbers(offset).find_line_number(stream, offset)
             stream.seek(offset)
             line_number = _process_lines(stream, line_number, file.session_id, facts)
-            facts.bytes_and_lines_read = stream.tell(), line_number
+            facts.read_extent = ReadExtent(stream.tell(), line_number)
             return skipped_bytes - SESSION_START_BYTES
     finally:
         facts.finish_file(file.session_id)
@@ -569,11 +571,11 @@ def _collect_subagent_changes(files: Sequence[SessionFile], facts: LineageFacts)
         agents = [agent for agent in _find_subagents(file, facts) if agent.name not in known_names]
         known_names |= {agent.name for agent in agents}
         remaining_bytes = MAX_SUBAGENT_BYTES
-        for agent in sorted(agents, key=lambda agent: -_find_agent_order(agent, facts)):
+        for agent in sorted(agents, key=lambda agent: -_find_end_order_of_agent(agent, facts)):
             try:
                 remaining_bytes -= os.path.getsize(agent.path)
                 if remaining_bytes >= 0:
-                    changes += _read_agent_changes(agent, _find_agent_order(agent, facts))
+                    changes += _read_agent_changes(agent, _find_end_order_of_agent(agent, facts))
                 else:
                     unread_count += 1
             except OSError:
@@ -598,7 +600,7 @@ def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent
             yield Subagent(file.session_id, name, path)
 
 
-def _find_agent_order(agent: Subagent, facts: LineageFacts) -> int:
+def _find_end_order_of_agent(agent: Subagent, facts: LineageFacts) -> int:
     """Return the position, among all records, of the record that ended a sub-agent, or 0 if it is unknown."""
     return facts.agent_orders.get(agent.name.removeprefix(SUBAGENT_PREFIX), 0)
 

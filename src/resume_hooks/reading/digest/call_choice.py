@@ -43,10 +43,10 @@ MIN_EXTENSION_CHARACTERS = 200
 MAX_EXTENDED_CALL_CHARACTERS = 12_000
 # A call that is not worth extending is extended only in the space that is left at the end, and to
 # at most this number of characters.
-MAX_SPARE_SPACE_CALL_CHARACTERS = 4_000
+MAX_CALL_CHARACTERS_IN_SPARE_SPACE = 4_000
 
 
-class CallValue(Enum):
+class CallUsefulness(Enum):
     """How useful a call is for continuing the work."""
 
     RELEVANT_EDIT = "relevant_edit"
@@ -76,24 +76,27 @@ class CandidateCall(NamedTuple):
     """A call that an opening may show.
 
     ``text`` is the shortened call as it is shown. ``is_recent`` means that the call came after the
-    last request. ``is_old_read`` means that the call read a file or the state of git before the
-    last request, so that the new session can repeat it. ``format_longer`` takes a number of
+    last request. ``is_read_before_last_request`` means that the call read a file or the state of git before the
+    last request, so that the new session can repeat it. ``format_with_limit`` takes a number of
     characters and returns the call with at most this number of characters from its result.
     ``is_worth_extending`` means that more of the call's text is useful. For other calls, more text
     is only shown if space is left.
     """
 
     text: str
-    value: CallValue
+    usefulness: CallUsefulness
     is_recent: bool
-    is_old_read: bool
-    format_longer: Callable[[int], str]
+    is_read_before_last_request: bool
+    format_with_limit: Callable[[int], str]
     is_worth_extending: bool
 
     @property
     def is_shown_first(self) -> bool:
         """Whether a call belongs to the latest calls, which are shown before the others."""
-        return self.value not in {CallValue.LOW, CallValue.COMMITTED_EDIT} and not self.is_old_read
+        return (
+            self.usefulness not in {CallUsefulness.LOW, CallUsefulness.COMMITTED_EDIT}
+            and not self.is_read_before_last_request
+        )
 
 
 def choose_calls(
@@ -111,32 +114,37 @@ def choose_calls(
     scores = _score_calls([candidate.text for candidate in candidates], request_words)
     texts: list[str] = []
     for candidate, score in zip(candidates, scores, strict=True):
-        if candidate.is_old_read and not score:
+        if candidate.is_read_before_last_request and not score:
             texts.append(shorten_result(candidate.text))
         else:
             texts.append(candidate.text)
     choice = _CallChoice(candidates, texts, max_characters)
-    relevant_edits = choice.find_indexes_with_values(CallValue.RELEVANT_EDIT)
-    edits = choice.find_indexes_with_values(CallValue.RELEVANT_EDIT, CallValue.OTHER_EDIT)
-    committed = choice.find_indexes_with_values(CallValue.COMMITTED_EDIT)
+    relevant_edits = choice.find_call_indexes_by_value(CallUsefulness.RELEVANT_EDIT)
+    edits = choice.find_call_indexes_by_value(
+        CallUsefulness.RELEVANT_EDIT, CallUsefulness.OTHER_EDIT
+    )
+    committed = choice.find_call_indexes_by_value(CallUsefulness.COMMITTED_EDIT)
     latest = [index for index, candidate in enumerate(candidates) if candidate.is_shown_first]
-    open_errors = choice.find_indexes_with_values(CallValue.OPEN_ERROR)
-    choice.show_calls(open_errors, round(max_characters * OPEN_ERRORS_SPACE_FRACTION))
-    choice.show_calls(relevant_edits, round(max_characters * RELEVANT_EDITS_SPACE_FRACTION))
-    choice.show_calls(edits, round(max_characters * LATEST_EDITS_SPACE_FRACTION))
+    open_errors = choice.find_call_indexes_by_value(CallUsefulness.OPEN_ERROR)
+    choice.select_calls(open_errors, round(max_characters * OPEN_ERRORS_SPACE_FRACTION))
+    choice.select_calls(relevant_edits, round(max_characters * RELEVANT_EDITS_SPACE_FRACTION))
+    choice.select_calls(edits, round(max_characters * LATEST_EDITS_SPACE_FRACTION))
     if not edits and not request_words.isdisjoint(_REVIEW_WORDS):
         committed.sort(key=lambda index: (-scores[index], index))
-        choice.show_calls(committed, round(max_characters * COMMITTED_EDITS_SPACE_FRACTION))
-    choice.show_calls(latest, round(max_characters * (1 - RELATED_CALLS_SPACE_FRACTION)))
+        choice.select_calls(committed, round(max_characters * COMMITTED_EDITS_SPACE_FRACTION))
+    choice.select_calls(latest, round(max_characters * (1 - RELATED_CALLS_SPACE_FRACTION)))
     choice.extend_calls(relevant_edits)
     remaining = sorted(
         range(len(candidates)),
         key=lambda index: (-scores[index], _rank_call(candidates[index]), index),
     )
-    choice.show_calls(remaining, max_characters)
+    choice.select_calls(remaining, max_characters)
     recent: list[int] = []
     for index in latest:
-        if candidates[index].is_recent and candidates[index].value is not CallValue.OTHER_EDIT:
+        if (
+            candidates[index].is_recent
+            and candidates[index].usefulness is not CallUsefulness.OTHER_EDIT
+        ):
             recent.append(index)
     related = [index for index in remaining if scores[index] > 0]
     choice.extend_calls([*recent, *edits, *related])
@@ -145,7 +153,10 @@ def choose_calls(
         # Old reads are left out, because the new session can repeat them. Failures that were fixed
         # later are useless.
         candidate = candidates[index]
-        if not candidate.is_old_read and candidate.value is not CallValue.OLD_RUN:
+        if (
+            not candidate.is_read_before_last_request
+            and candidate.usefulness is not CallUsefulness.OLD_RUN
+        ):
             spare.append(index)
     choice.extend_calls_in_spare_space(spare)
     return choice.texts
@@ -156,7 +167,7 @@ def _rank_call(candidate: CandidateCall) -> int:
 
     Rank 0 is shown first.
     """
-    if candidate.value is CallValue.COMMITTED_EDIT:
+    if candidate.usefulness is CallUsefulness.COMMITTED_EDIT:
         return 2
     return 0 if candidate.is_shown_first else 1
 
@@ -172,15 +183,15 @@ class _CallChoice:
         self._texts = texts
         self._max_characters = max_characters
 
-    def find_indexes_with_values(self, *values: CallValue) -> list[int]:
+    def find_call_indexes_by_value(self, *values: CallUsefulness) -> list[int]:
         """Return the indexes of the calls with any of these values, the latest call first."""
         indexes: list[int] = []
         for index, candidate in enumerate(self._candidates):
-            if candidate.value in values:
+            if candidate.usefulness in values:
                 indexes.append(index)
         return indexes
 
-    def show_calls(self, indexes: Iterable[int], max_characters: int) -> None:
+    def select_calls(self, indexes: Iterable[int], max_characters: int) -> None:
         """Show the calls at ``indexes`` in order, until the shown calls together have ``max_characters``.
 
         The last call may exceed this limit, because the space of an opening is only approximate.
@@ -197,7 +208,7 @@ class _CallChoice:
 
     def extend_calls_in_spare_space(self, indexes: Iterable[int]) -> None:
         """Show more text of all calls at ``indexes``, as long as space is left."""
-        self._extend_calls(indexes, MAX_SPARE_SPACE_CALL_CHARACTERS)
+        self._extend_calls(indexes, MAX_CALL_CHARACTERS_IN_SPARE_SPACE)
 
     def _extend_calls(self, indexes: Iterable[int], max_call_characters: int) -> None:
         for index in indexes:
@@ -208,7 +219,7 @@ class _CallChoice:
             if index not in self.texts:
                 continue
             shown_text = self.texts[index]
-            longer_text = candidate.format_longer(
+            longer_text = candidate.format_with_limit(
                 min(len(shown_text) + added_characters, max_call_characters)
             )
             if len(shown_text) < len(longer_text) <= len(shown_text) + added_characters:

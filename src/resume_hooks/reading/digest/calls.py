@@ -15,13 +15,13 @@ from functools import partial
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, shell, talk
-from resume_hooks.reading.digest.call_choice import CallValue, CandidateCall, choose_calls
+from resume_hooks.reading.digest.call_choice import CallUsefulness, CandidateCall, choose_calls
 from resume_hooks.reading.digest.entries import Digest, MessageKind, TalkMessage
 from resume_hooks.reading.digest.facts import EMPTY_RESULT_TEXTS
 from resume_hooks.reading.digest.later_edits import (
     LaterEdits,
     find_removed_lines,
-    find_removed_text,
+    find_replaced_text,
     find_written_text,
     list_edits,
 )
@@ -44,7 +44,7 @@ from resume_hooks.transcripts.records import Record, get_string
 MAX_RESULT_CHARACTERS = 1_500
 # The maximum number of characters shown of a command's output if the command's failure is still
 # open.
-MAX_OPEN_ERROR_CHARACTERS = 3_000
+MAX_UNRESOLVED_ERROR_CHARACTERS = 3_000
 # A call may show more output of a command that was started earlier. The call belongs to a listed
 # failure if the failure's text contains the beginning of the command. This is the number of
 # characters in the beginning.
@@ -55,7 +55,7 @@ MAX_OUTPUT_CHARACTERS = 700
 # answer, and the maximum number shown of a whole file that is shown instead of its edits.
 MAX_RELEVANT_EDIT_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
 # The maximum number of characters shown of the lines that an edit removed.
-MAX_REMOVED_CHARACTERS = 600
+MAX_REMOVED_TEXT_CHARACTERS = 600
 # The maximum number of characters shown of the output of an older check that passed.
 MAX_PASSED_CHECK_CHARACTERS = 160
 # The maximum number of characters shown of a failed command's output if the command later passed.
@@ -65,7 +65,7 @@ MAX_RESOLVED_FAILURE_CHARACTERS = 700
 REDACTED_LENGTH_FACTOR = 4
 # The total length of the calls that are collected, as a multiple of the available space. The calls
 # to show are chosen from them.
-COLLECTED_LENGTH_FACTOR = 2
+COLLECTED_CALLS_LENGTH_FACTOR = 2
 # The maximum number of characters shown of a file if it was read before the last request and is not
 # related to that request.
 MAX_OLD_RESULT_CHARACTERS = 300
@@ -78,7 +78,7 @@ MAX_DIFF_CHARACTERS = 40_000
 MIN_REQUEST_WORDS = 3
 # The maximum number of searches that are treated as latest calls. Also the maximum number of passed
 # checks whose output is shown.
-MAX_LATEST_SEARCHES_OR_CHECKS = 2
+MAX_LATEST_CALLS_PER_KIND = 2
 # At most this many characters of the last request are searched for significant words.
 MAX_REQUEST_CHARACTERS = 2_000
 # The maximum number of edits shown of an ordinary file, and the maximum number shown of a file that
@@ -125,7 +125,7 @@ _PROGRESS_ROWS_PATTERN = compile_lazily(
 """At least three successive rows of a build's progress. They are removed because a shortened output
 would show them instead of the errors."""
 
-_EXCLUDED_TOOLS = frozenset(
+_TOOLS_SHOWN_IN_OTHER_SECTIONS = frozenset(
     {
         "TodoWrite",
         "TodoRead",
@@ -168,19 +168,19 @@ class _CallResult(NamedTuple):
     is_running: bool
 
 
-class _LastTurnSubject(NamedTuple):
+class _LastTurnTopics(NamedTuple):
     """The subject of the last turn.
 
     ``request_words`` are the significant words in the last request. ``request_record_number`` is
     the record number of the request. ``file_names`` are the file names, without folders, that the
-    last request and the last answer mention. ``open_error_texts`` maps the record number of each
+    last request and the last answer mention. ``unresolved_error_texts`` maps the record number of each
     failed command whose failure is still open to the digest's entry about the command.
     """
 
     request_words: frozenset[str]
     request_record_number: int
     file_names: frozenset[str]
-    open_error_texts: Mapping[int, str]
+    unresolved_error_texts: Mapping[int, str]
 
 
 class _ListedCall(NamedTuple):
@@ -206,22 +206,24 @@ def collect_latest_calls(
     Calls after the last record of ``digest`` are ignored. If a file was read and later written,
     only the written text is shown.
     """
-    subject = _find_last_turn_subject(digest, session)
-    later_calls = _LaterCalls(subject)
+    topics = _find_last_turn_topics(digest, session)
+    later_calls = _LaterCalls(topics)
     try:
-        listed = _list_calls(session, digest, later_calls, max_characters * COLLECTED_LENGTH_FACTOR)
+        listed = _list_calls(
+            session, digest, later_calls, max_characters * COLLECTED_CALLS_LENGTH_FACTOR
+        )
     except OSError:
         return []
     texts = choose_calls(
         [call.candidate for call in listed],
         max_characters,
-        subject.request_words,
+        topics.request_words,
         _shorten_old_result,
     )
     messages: list[TalkMessage] = []
     for index in sorted(texts, reverse=True):
         call = listed[index]
-        text = _add_count_note(texts[index], later_calls.count_equal_calls(call.key))
+        text = _add_repetition_note(texts[index], later_calls.count_equal_calls(call.key))
         messages.append(
             TalkMessage(MessageKind.CALL, f"{session.session_id}:{call.record_number}", text)
         )
@@ -239,7 +241,7 @@ def _list_calls(
     listed: list[_ListedCall] = []
     remaining_characters = max_characters
     with open_transcript(session.file) as stream:
-        end, line_number = digest.bytes_and_lines_read
+        end, line_number = digest.read_extent
         for line in read_lines_backwards(stream, end):
             line_number -= 1
             if remaining_characters <= 0 or end - line.offset > MAX_SEARCHED_BYTES:
@@ -274,10 +276,13 @@ def _list_calls(
 
 def _shows_whole_file(block: Record, call: _ListedCall) -> bool:
     """Check whether the text that is shown for a call is a whole file, including its later edits."""
-    return get_string(block, "name") == "Write" and call.candidate.value is CallValue.RELEVANT_EDIT
+    return (
+        get_string(block, "name") == "Write"
+        and call.candidate.usefulness is CallUsefulness.RELEVANT_EDIT
+    )
 
 
-def _find_last_turn_subject(digest: Digest, session: SessionFile) -> _LastTurnSubject:
+def _find_last_turn_topics(digest: Digest, session: SessionFile) -> _LastTurnTopics:
     names: set[str] = set()
     for kind in (MessageKind.REQUEST, MessageKind.CLOSING):
         latest = next((message for message in reversed(digest.talk) if message.kind is kind), None)
@@ -288,7 +293,7 @@ def _find_last_turn_subject(digest: Digest, session: SessionFile) -> _LastTurnSu
         owner, _, number = entry.ref.rpartition(":")
         if owner == session.session_id:
             open_errors[int(number)] = entry.text
-    return _LastTurnSubject(
+    return _LastTurnTopics(
         _find_last_request_words(digest),
         _find_last_request_record_number(digest, session),
         frozenset(names),
@@ -326,8 +331,8 @@ class _LaterCalls:
     These calls decide whether an earlier call is superseded and therefore not shown.
     """
 
-    def __init__(self, subject: _LastTurnSubject) -> None:
-        self._subject = subject
+    def __init__(self, topics: _LastTurnTopics) -> None:
+        self._topics = topics
         self._later_edits = LaterEdits()
         self._edit_counts: Counter[str] = Counter()
         self._whole_files: set[str] = set()
@@ -367,7 +372,7 @@ class _LaterCalls:
         key = tool, _make_repetition_key(tool, inputs)
         age_note = self._make_age_note(key, inputs, answer)
         if tool == "Bash" and not answer.is_error:
-            self._register_changes(get_string(inputs, "command"), record_number)
+            self._register_effects_of_command(get_string(inputs, "command"), record_number)
             self._branches.update_from_switch_output(answer.text)
         has_passed = not answer.is_error and (
             _is_diff(block) or _FAILURE_WORD_PATTERN.search(answer.text) is None
@@ -377,33 +382,33 @@ class _LaterCalls:
             self._passed_numbers.setdefault(key, record_number)
             self._passed_folders.setdefault(key, _find_cd_folder(inputs))
         is_partial = self._was_polled_later(block) and answer.is_running
-        if is_partial or _is_useless(answer) or self._is_superseded(block, answer):
+        if is_partial or _is_result_useless(answer) or self._is_superseded(block, answer):
             return None
         is_repeated = key in self._call_counts
         if key[1]:
             self._call_counts[key] += 1
         if is_repeated and (has_passed or tool == records.POLL_TOOL):
             return None
-        if self._shows_open_error(block, record_number):
-            value = CallValue.OPEN_ERROR
+        if self._shows_unresolved_error(block, record_number):
+            value = CallUsefulness.OPEN_ERROR
         elif has_passed_later:
-            value = CallValue.OLD_RUN
+            value = CallUsefulness.OLD_RUN
         else:
             value = self._rate_call(block, has_passed=has_passed)
         shown_key = ("", "") if is_repeated or has_passed_later else key
         return self._make_listed_call(block, answer, record_number, value, shown_key, age_note)
 
-    def _shows_open_error(self, block: Record, record_number: int) -> bool:
+    def _shows_unresolved_error(self, block: Record, record_number: int) -> bool:
         """Check whether a call shows the output of a failure that is still open.
 
         ``record_number`` is the call's record number. If the call shows more output of a command
         that was started earlier, the start of that command is compared with the listed failures.
         """
-        numbers = {record_number} & self._subject.open_error_texts.keys()
+        numbers = {record_number} & self._topics.unresolved_error_texts.keys()
         command = get_string(records.get_mapping(block, "input"), "command")
         if get_string(block, "name") == records.POLL_TOOL and command:
             beginning = shell.make_command_key(command)[:MAX_COMPARED_COMMAND_CHARACTERS]
-            for error_number, text in self._subject.open_error_texts.items():
+            for error_number, text in self._topics.unresolved_error_texts.items():
                 if beginning in text:
                     numbers.add(error_number)
         numbers -= self._shown_errors
@@ -426,7 +431,7 @@ class _LaterCalls:
         block: Record,
         answer: _CallResult,
         record_number: int,
-        value: CallValue,
+        value: CallUsefulness,
         key: _CallKey,
         note: str,
     ) -> _ListedCall:
@@ -434,18 +439,18 @@ class _LaterCalls:
 
         ``note`` is a line to add to the call's text, or ``""``.
         """
-        is_recent = record_number >= self._subject.request_record_number
+        is_recent = record_number >= self._topics.request_record_number
         format_result = partial(
-            _format_result, block, note, answer.text, self._subject.request_words
+            _format_result, block, note, answer.text, self._topics.request_words
         )
         is_failure = answer.text.startswith(_FAILURE_PREFIXES)
-        if value is CallValue.OLD_RUN:
+        if value is CallUsefulness.OLD_RUN:
             if is_failure or _FAILURE_WORD_PATTERN.search(answer.text) is not None:
                 max_characters = MAX_RESOLVED_FAILURE_CHARACTERS
             else:
                 max_characters = MAX_PASSED_CHECK_CHARACTERS
-        elif value is CallValue.OPEN_ERROR:
-            max_characters = MAX_OPEN_ERROR_CHARACTERS
+        elif value is CallUsefulness.OPEN_ERROR:
+            max_characters = MAX_UNRESOLVED_ERROR_CHARACTERS
         elif get_string(block, "name") != "Bash" or is_failure:
             max_characters = MAX_RESULT_CHARACTERS
         else:
@@ -454,9 +459,11 @@ class _LaterCalls:
             format_result(max_characters),
             value,
             is_recent=is_recent,
-            is_old_read=not is_recent and not answer.is_error and _is_routine_call(block),
-            format_longer=format_result,
-            is_worth_extending=value is not CallValue.OLD_RUN and _shows_contents(block),
+            is_read_before_last_request=not is_recent
+            and not answer.is_error
+            and _is_routine_call(block),
+            format_with_limit=format_result,
+            is_worth_extending=value is not CallUsefulness.OLD_RUN and _shows_file_contents(block),
         )
         return _ListedCall(candidate, record_number, key, "")
 
@@ -468,7 +475,9 @@ class _LaterCalls:
         tool = key[0]
         if tool == "Grep":
             searched_paths = [get_string(inputs, "path")]
-            return _format_age_note([_format_edit_count(self._select_edited_paths(searched_paths))])
+            return _format_age_note(
+                [_format_count_of_edited_files(self._select_edited_paths(searched_paths))]
+            )
         if tool != "Bash":
             return ""
         parts = shell.parse_simple_commands(get_string(inputs, "command"))
@@ -485,7 +494,7 @@ class _LaterCalls:
             edited_paths = list(self._edited_paths)
         else:
             edited_paths = self._select_edited_paths(_list_read_files(parts))
-        events = [_format_edit_count(edited_paths)]
+        events = [_format_count_of_edited_files(edited_paths)]
         is_failed_commit = answer.is_error and "commit" in git_verbs
         if self._is_committed and (
             is_failed_commit or not git_verbs.isdisjoint(_COMMIT_QUERY_SUBCOMMANDS)
@@ -516,7 +525,7 @@ class _LaterCalls:
                 selected_paths.append(path)
         return selected_paths
 
-    def _register_changes(self, command: str, record_number: int) -> None:
+    def _register_effects_of_command(self, command: str, record_number: int) -> None:
         """Register a commit, and the files that a command changed or removed.
 
         ``record_number`` is the command's record number.
@@ -555,43 +564,43 @@ class _LaterCalls:
         is_superseded = not present_text and find_written_text(inputs) != ""
         if is_superseded or not any(map(_changes_more_than_imports, list_edits(inputs))):
             return None
-        is_recent = record_number >= self._subject.request_record_number
+        is_recent = record_number >= self._topics.request_record_number
         value = self._rate_edit(path, is_recent=is_recent)
         max_characters = MAX_RESULT_CHARACTERS
-        if value is CallValue.RELEVANT_EDIT and tool != "Write":
+        if value is CallUsefulness.RELEVANT_EDIT and tool != "Write":
             max_characters = MAX_RELEVANT_EDIT_CHARACTERS if is_recent else MAX_RESULT_CHARACTERS
-        elif value is CallValue.RELEVANT_EDIT:
+        elif value is CallUsefulness.RELEVANT_EDIT:
             max_characters = MAX_WHOLE_FILE_CHARACTERS
             if was_edited_later and len(present_text) > max_characters:
-                value = CallValue.LOW  # The later edits show the relevant parts of the file.
+                value = CallUsefulness.LOW  # The later edits show the relevant parts of the file.
         format_edit = partial(_format_edit, block, present_text, self._find_change_note(path))
-        is_worth_extending = value in {CallValue.RELEVANT_EDIT, CallValue.OTHER_EDIT}
+        is_worth_extending = value in {CallUsefulness.RELEVANT_EDIT, CallUsefulness.OTHER_EDIT}
         candidate = CandidateCall(
             format_edit(max_characters),
             value,
             is_recent=is_recent,
-            is_old_read=False,
-            format_longer=format_edit,
+            is_read_before_last_request=False,
+            format_with_limit=format_edit,
             is_worth_extending=is_worth_extending,
         )
         return _ListedCall(candidate, record_number, ("", ""), path)
 
-    def _rate_edit(self, path: str, *, is_recent: bool) -> CallValue:
+    def _rate_edit(self, path: str, *, is_recent: bool) -> CallUsefulness:
         """Return how useful it is to show an edit of the file ``path``.
 
         The caller has already counted this edit.
         """
         if self._edit_counts[path] > MAX_CHANGES_PER_SUBJECT_FILE:
-            return CallValue.LOW
+            return CallUsefulness.LOW
         if self._is_committed and not is_recent:
-            return CallValue.COMMITTED_EDIT
+            return CallUsefulness.COMMITTED_EDIT
         is_latest = self._edit_counts[path] <= MAX_CHANGES_PER_FILE
-        is_named = posixpath.basename(path) in self._subject.file_names
+        is_named = posixpath.basename(path) in self._topics.file_names
         if is_named or is_recent:
-            return CallValue.RELEVANT_EDIT
-        return CallValue.OTHER_EDIT if is_latest else CallValue.LOW
+            return CallUsefulness.RELEVANT_EDIT
+        return CallUsefulness.OTHER_EDIT if is_latest else CallUsefulness.LOW
 
-    def _rate_call(self, block: Record, *, has_passed: bool) -> CallValue:
+    def _rate_call(self, block: Record, *, has_passed: bool) -> CallUsefulness:
         """Return the value of a call that did not write a file.
 
         A search or the log of a passed check is useful only if it is one of the latest calls.
@@ -605,24 +614,24 @@ class _LaterCalls:
         if tool in _SEARCH_TOOLS or _is_search(parts):
             self._search_count += 1
             return (
-                CallValue.OTHER
-                if self._search_count <= MAX_LATEST_SEARCHES_OR_CHECKS
-                else CallValue.LOW
+                CallUsefulness.OTHER
+                if self._search_count <= MAX_LATEST_CALLS_PER_KIND
+                else CallUsefulness.LOW
             )
         if has_passed and any(part.words and has_check_word(part.words) for part in parts):
             self._check_count += 1
             return (
-                CallValue.OTHER
-                if self._check_count <= MAX_LATEST_SEARCHES_OR_CHECKS
-                else CallValue.OLD_RUN
+                CallUsefulness.OTHER
+                if self._check_count <= MAX_LATEST_CALLS_PER_KIND
+                else CallUsefulness.OLD_RUN
             )
-        return CallValue.OTHER
+        return CallUsefulness.OTHER
 
     def _is_superseded(self, block: Record, answer: _CallResult) -> bool:
         """Check whether a call need not be shown, because later calls or another section replace it."""
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_path_from_input(inputs)
-        if tool in _EXCLUDED_TOOLS or path in self._whole_files:
+        if tool in _TOOLS_SHOWN_IN_OTHER_SECTIONS or path in self._whole_files:
             return True
         if tool in records.READING_TOOLS and path in self._edit_counts:
             return True
@@ -666,7 +675,7 @@ class _LaterCalls:
                 if words and words[0] not in _FILE_READING_PROGRAMS:
                     return False
                 operands = shell.select_operands(words[1:])
-                paths += [word for word in operands if _FILE_NAME_END_PATTERN.search(word)]
+                paths += [word for word in operands if _FILE_NAME_AT_END_PATTERN.search(word)]
         rewritten_files = set(self._whole_files)
         for path, characters in self._longest_edits.items():
             if characters > len(command) + len(answer.text):
@@ -690,11 +699,11 @@ def _list_read_files(simple_commands: Sequence[shell.SimpleCommand]) -> list[str
     for words, _ in simple_commands:
         if words and words[0] in _FILE_READING_PROGRAMS | _SEARCH_PROGRAMS:
             operands = shell.select_operands(words[1:])
-            names += [word for word in operands if _FILE_NAME_END_PATTERN.search(word)]
+            names += [word for word in operands if _FILE_NAME_AT_END_PATTERN.search(word)]
     return names
 
 
-def _format_edit_count(paths: Sequence[str]) -> str:
+def _format_count_of_edited_files(paths: Sequence[str]) -> str:
     return f"{format_count(len(paths), 'file')} edited" if paths else ""
 
 
@@ -774,7 +783,7 @@ def _list_git_verbs(simple_commands: Sequence[shell.SimpleCommand]) -> frozenset
 
 
 _FILE_READING_PROGRAMS = frozenset({"cat", "sed", "head", "tail", "nl"})
-_FILE_NAME_END_PATTERN = compile_lazily(r"[\w-]\.\w{1,8}\Z")
+_FILE_NAME_AT_END_PATTERN = compile_lazily(r"[\w-]\.\w{1,8}\Z")
 
 
 def _matches_any_path(path: str, other_paths: Iterable[str]) -> bool:
@@ -789,7 +798,7 @@ def _matches_any_path(path: str, other_paths: Iterable[str]) -> bool:
     )
 
 
-def _add_count_note(text: str, equal_call_count: int) -> str:
+def _add_repetition_note(text: str, equal_call_count: int) -> str:
     """If there are several equal calls, add a note to the text of the latest one.
 
     The note does not contain ``equal_call_count``, because calls far from the end of the file are
@@ -828,14 +837,15 @@ def _is_search(simple_commands: Sequence[shell.SimpleCommand]) -> bool:
     return bool(programs) and programs[0] in _SEARCH_PROGRAMS
 
 
-def _shows_contents(block: Record) -> bool:
+def _shows_file_contents(block: Record) -> bool:
     """Check whether a call's result is a text that is worth reading whole, and not the log of a command."""
     if get_string(block, "name") != "Bash":
         return get_string(block, "name") not in _SEARCH_TOOLS
     command = get_string(records.get_mapping(block, "input"), "command")
     for words, _ in shell.parse_simple_commands(command):
         if words and (
-            words[0] in _FILE_READING_PROGRAMS or not _SHOWING_SUBCOMMANDS.isdisjoint(words[1:3])
+            words[0] in _FILE_READING_PROGRAMS
+            or not _CONTENT_SHOWING_SUBCOMMANDS.isdisjoint(words[1:3])
         ):
             return True
     return False
@@ -857,7 +867,9 @@ def _is_work_tree_diff(simple_command: shell.SimpleCommand) -> bool:
         word for word in simple_command.words[2:] if not word.startswith("-") or word == "--"
     ]
     is_of_commits = (
-        operands[:1] != ["--"] and bool(operands) and not _FILE_NAME_END_PATTERN.search(operands[0])
+        operands[:1] != ["--"]
+        and bool(operands)
+        and not _FILE_NAME_AT_END_PATTERN.search(operands[0])
     )
     return simple_command.words[:2] == ("git", "diff") and not is_of_commits
 
@@ -865,7 +877,7 @@ def _is_work_tree_diff(simple_command: shell.SimpleCommand) -> bool:
 _STATE_QUERY_COMMANDS = (("git", "diff"), ("git", "status"))
 _DIFF_FILE_PATTERN = compile_lazily(r"^diff --git a/(\S+) b/", re.MULTILINE)
 
-_SHOWING_SUBCOMMANDS = frozenset({"diff", "show", "view"})
+_CONTENT_SHOWING_SUBCOMMANDS = frozenset({"diff", "show", "view"})
 """The subcommands of git and gh that show contents, as in ``gh pr diff``."""
 
 
@@ -895,14 +907,14 @@ def _changes_more_than_imports(edit: Record) -> bool:
 
 def _read_results(record: Record) -> dict[str, _CallResult]:
     answers = {}
-    for block in script_calls.list_printed_results(record):
+    for block in script_calls.list_results_with_output(record):
         is_running = records.TASK_FIELD in block
         answer = _CallResult(records.result_text(block), records.is_error(block), is_running)
         answers[get_string(block, "tool_use_id")] = answer
     return answers
 
 
-def _is_useless(answer: _CallResult) -> bool:
+def _is_result_useless(answer: _CallResult) -> bool:
     """Check whether the result of a call contains nothing of interest."""
     if answer.text.startswith(_EMPTY_RESULT_PREFIXES):
         return True
@@ -934,14 +946,14 @@ def _format_edit(block: Record, present_text: str, note: str, max_characters: in
     if note:
         rows.append(note)
     if not present_text:
-        rows += ["removed:", _shorten_output(find_removed_text(inputs), max_characters)]
+        rows += ["removed:", _shorten_output(find_replaced_text(inputs), max_characters)]
     elif not is_placeholder(present_text):
         is_unchanged = present_text == find_written_text(inputs)
         rows.append("wrote:" if is_unchanged else "wrote, with later edits:")
         rows.append(_shorten_output(present_text, max_characters))
         removed_lines = find_removed_lines(inputs)
         if removed_lines.strip():
-            rows += ["removed:", _shorten_output(removed_lines, MAX_REMOVED_CHARACTERS)]
+            rows += ["removed:", _shorten_output(removed_lines, MAX_REMOVED_TEXT_CHARACTERS)]
     return "\n".join(rows)
 
 

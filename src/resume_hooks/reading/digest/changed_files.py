@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.entries import DigestEntry, make_entry
 from resume_hooks.reading.digest.facts import FileChange, RecordPosition
 from resume_hooks.reading.digest.file_states import (
     NOT_COMMITTED_STATE,
-    OPEN_STATES,
+    POSSIBLY_UNCOMMITTED_STATES,
     FileEdit,
     FileStates,
 )
@@ -156,7 +156,7 @@ def collect_touched_files(
     """
     touches_by_path: dict[str, list[FileTouch]] = {}
     for change in changes:
-        doubt_note = NAMED_IN_REPORT_NOTE if change.is_reported else ""
+        doubt_note = NAMED_IN_REPORT_NOTE if change.is_known_only_from_report else ""
         touches_by_path.setdefault(paths.make_relative_path(change.path, change.folder), []).append(
             FileTouch(change.position, doubt_note, is_new=change.is_new)
         )
@@ -272,7 +272,7 @@ def _add_listed_files(
         # A dict contains each file once, in git's order. The order of a set differs between
         # processes.
         listed_paths = dict.fromkeys(
-            islice(_list_git_files(command, paths), MAX_FILES_IN_GIT_OUTPUT)
+            islice(_list_files_in_git_output(command, paths), MAX_FILES_IN_GIT_OUTPUT)
         )
         all_listed.update(listed_paths, _list_untracked_files(command, paths))
         if command.run.position.order < first_change:
@@ -303,7 +303,7 @@ def _add_reported_files(
         if not any(stem in lower_output for stem in _WRITING_WORD_STEMS):
             continue  # Checking for a few words first is faster than searching with the pattern.
         folder = command.run.folder
-        announced = dict.fromkeys(_ANNOUNCED_FILE_PATTERN.findall(output))
+        announced = dict.fromkeys(_WRITTEN_FILE_IN_OUTPUT_PATTERN.findall(output))
         names = (paths.make_relative_path(path, folder) for path in announced)
         # A code generator may list hundreds of files that it did not change.
         changed_names = (name for name in names if name in listed_paths)
@@ -312,13 +312,13 @@ def _add_reported_files(
 
 
 _WRITING_WORD_STEMS = ("creat", "updat", "writ", "generat", "sav", "wrote")
-_ANNOUNCED_FILE_PATTERN = compile_lazily(
+_WRITTEN_FILE_IN_OUTPUT_PATTERN = compile_lazily(
     r"(?i:\b(?:creat|updat|writ|generat|sav)(?:ed|ing|ten)|\bwrote)\b[^\n/'\"`]{0,80}?[\s'\"`]"
     r"(/?[\w@.-]{1,80}(?:/[\w@.-]{1,80}){0,20}\.\w{1,10})(?![\w/])"
 )
 
 
-def _list_git_files(command: ShellCommand, paths: SessionPaths) -> Iterator[str]:
+def _list_files_in_git_output(command: ShellCommand, paths: SessionPaths) -> Iterator[str]:
     if (
         "git" not in command.run.command
         or (target_folder := shell.find_start_folder(command.parts)) is None
@@ -420,13 +420,15 @@ def list_changed_files(
     ``checkouts``.
     """
 
-    def sort_key(path: str) -> tuple[bool, bool, bool, int, str]:
+    def make_path_sort_key(path: str) -> tuple[bool, bool, bool, int, str]:
         latest = max(touch.position.order for touch in touches_by_path[path])
         is_outside = (
             path.startswith(("/", "~", "..")) or _WINDOWS_PATH_PATTERN.match(path) is not None
         )
         is_unsure = all(touch.doubt_note for touch in touches_by_path[path])
-        is_settled = _format_state_note(path, paths, states, branch) not in OPEN_STATES
+        is_settled = (
+            _format_state_note(path, paths, states, branch) not in POSSIBLY_UNCOMMITTED_STATES
+        )
         return is_outside, is_unsure, is_settled, -latest, path
 
     contents = _collect_folder_contents(touches_by_path)
@@ -439,10 +441,10 @@ def list_changed_files(
         for inner in contents[path]
         if _find_last_touch(touches_by_path[inner]).is_removed
     }
-    foreign_files = _find_foreign_files(touches_by_path, paths, states, branch)
+    foreign_files = _find_files_changed_by_others(touches_by_path, paths, states, branch)
     listed_only = set(find_files_only_git_lists(touches_by_path)) - foreign_files
     listed_count = 0
-    for path in sorted(touches_by_path, key=sort_key):
+    for path in sorted(touches_by_path, key=make_path_sort_key):
         if is_temporary(path, checkouts) or path in removed_with_folder or path in foreign_files:
             continue
         # The path is a folder that a command changed, and changed files in the folder are listed
@@ -493,7 +495,7 @@ def _make_file_entry(
     )
 
 
-def _find_foreign_files(
+def _find_files_changed_by_others(
     touches_by_path: Mapping[str, list[FileTouch]],
     paths: SessionPaths,
     states: FileStates,
@@ -507,7 +509,7 @@ def _find_foreign_files(
     """
     listed_only: list[str] = []
     for path in find_files_only_git_lists(touches_by_path):
-        if _format_state_note(path, paths, states, branch) in {"", *OPEN_STATES}:
+        if _format_state_note(path, paths, states, branch) in {"", *POSSIBLY_UNCOMMITTED_STATES}:
             listed_only.append(path)
     if len(listed_only) > MAX_FILES_NAMED_BY_GIT:
         return frozenset(listed_only)
@@ -568,7 +570,7 @@ def _format_state_note(path: str, paths: SessionPaths, states: FileStates, branc
     if paths.is_dirty(path):
         return NOT_COMMITTED_STATE
     note = states.describe_file(path, branch)
-    if note in OPEN_STATES and paths.is_in_repository(path):
+    if note in POSSIBLY_UNCOMMITTED_STATES and paths.is_in_repository(path):
         return ""
     return note
 
@@ -576,12 +578,12 @@ def _format_state_note(path: str, paths: SessionPaths, states: FileStates, branc
 def _find_last_touch(touches: Sequence[FileTouch]) -> FileTouch:
     """Return the last certain change to a file or, if no change is certain, the last change."""
     return max(
-        reversed(_select_certain_touches(touches) or touches),
+        reversed(_select_touches_without_doubt(touches) or touches),
         key=lambda touch: touch.position.order,
     )
 
 
-def _select_certain_touches(touches: Sequence[FileTouch]) -> list[FileTouch]:
+def _select_touches_without_doubt(touches: Sequence[FileTouch]) -> list[FileTouch]:
     return [touch for touch in touches if not touch.doubt_note]
 
 

@@ -46,7 +46,7 @@ _NEUTRAL_OPTION_PATTERN = compile_lazily(
 # The separator before the name of a test, as in ``pytest test_a.py::test_b``.
 _TEST_NAME_SEPARATOR = "::"
 # With this ending, a target includes all its subfolders, as in ``go test ./...``.
-_SUBFOLDERS_SUFFIX = "/..."
+_TARGET_WITH_SUBFOLDERS_SUFFIX = "/..."
 _COMPILING_CHECKS_BY_PROGRAM = {
     "go build": frozenset({"go vet", "go test"}),
     "cargo check": frozenset({"cargo build", "cargo clippy", "cargo test", "cargo nextest"}),
@@ -97,7 +97,7 @@ class PassedChecks:
         The outer key consists of a program and a flag. The flag is True if the scope has filters.
         """
         for check_run in check_runs:
-            printed_scopes = list(_list_printed_scopes(check_run))
+            printed_scopes = list(_list_scopes_of_printed_commands(check_run))
             if printed_scopes:
                 self._printed_scopes[check_run.command_key, check_run.folder] = printed_scopes
         for check_run in check_runs:
@@ -156,7 +156,7 @@ def selects_tests(simple_commands: Sequence[SimpleCommand]) -> bool:
     return any(scope.filters for scope in _list_scopes_in_folder(simple_commands, ""))
 
 
-def _list_printed_scopes(check_run: CheckRun) -> Iterator[_CheckScope]:
+def _list_scopes_of_printed_commands(check_run: CheckRun) -> Iterator[_CheckScope]:
     program = shell.find_program(check_run.parts)
     if program.partition(" ")[0] not in _RUNNER_PROGRAMS:
         return
@@ -199,9 +199,13 @@ def _make_scope(words: Sequence[str], folder: str) -> _CheckScope:
             path, separator, test_name = word.partition(_TEST_NAME_SEPARATOR)
             if separator:
                 filters.append(test_name)
-            includes_subfolders = includes_subfolders or path.endswith(_SUBFOLDERS_SUFFIX)
+            includes_subfolders = includes_subfolders or path.endswith(
+                _TARGET_WITH_SUBFOLDERS_SUFFIX
+            )
             targets.append(
-                posixpath.normpath(posixpath.join(folder, path.removesuffix(_SUBFOLDERS_SUFFIX)))
+                posixpath.normpath(
+                    posixpath.join(folder, path.removesuffix(_TARGET_WITH_SUBFOLDERS_SUFFIX))
+                )
             )
     return _CheckScope(
         program,
@@ -214,7 +218,7 @@ def _make_scope(words: Sequence[str], folder: str) -> _CheckScope:
 
 def _covers_scope(wider: _CheckScope, scope: _CheckScope) -> bool:
     """Check whether a check with the scope ``wider`` checks everything in ``scope``."""
-    if not _selects_all_tests(wider.filters, scope.filters):
+    if not _do_wider_filters_cover(wider.filters, scope.filters):
         return False
     if not scope.options <= wider.options:
         return False
@@ -224,7 +228,7 @@ def _covers_scope(wider: _CheckScope, scope: _CheckScope) -> bool:
     )
 
 
-def _selects_all_tests(wider_filters: Sequence[str], filters: Sequence[str]) -> bool:
+def _do_wider_filters_cover(wider_filters: Sequence[str], filters: Sequence[str]) -> bool:
     """Check whether ``wider_filters`` select every test that ``filters`` select.
 
     This is so if ``wider_filters`` is empty. It is also so if each wider filter equals the
@@ -235,13 +239,15 @@ def _selects_all_tests(wider_filters: Sequence[str], filters: Sequence[str]) -> 
     if len(wider_filters) != len(filters):
         return False
     for wider_filter, name in zip(wider_filters, filters, strict=True):
-        is_part = _PLAIN_NAME_PATTERN.fullmatch(wider_filter) is not None and wider_filter in name
+        is_part = (
+            _PLAIN_TEST_NAME_PATTERN.fullmatch(wider_filter) is not None and wider_filter in name
+        )
         if wider_filter != name and not is_part:
             return False
     return True
 
 
-_PLAIN_NAME_PATTERN = compile_lazily(r"\w+")
+_PLAIN_TEST_NAME_PATTERN = compile_lazily(r"\w+")
 
 
 def _is_target_in_scope(path: str, wider: _CheckScope, *, includes_subfolders: bool) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from resume_hooks import clock
 from resume_hooks.reading.digest import agent_reports, facts
 from resume_hooks.reading.digest.branches import Branches
+from resume_hooks.reading.digest.entries import ReadExtent
 from resume_hooks.reading.digest.facts import (
     FileChange,
     PendingCall,
@@ -34,7 +35,7 @@ from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK_NOTICE, extract_next_step
 from resume_hooks.transcripts import metadata_records, records, script_calls
 from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, list_hook_texts
-from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING
+from resume_hooks.transcripts.metadata_records import OPENING_AFTER_CLEAR_PREFIX
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import CopyDetector
@@ -54,7 +55,7 @@ _PLAN_REMINDER_TYPES = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_MODE_E
 _REPORT_TOOLS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskStop"})
 """Tools that fetch the report of a background sub-agent or stop the sub-agent."""
 
-_READ_ONLY_AGENT_PATTERN = compile_lazily(
+_READ_ONLY_AGENT_TYPE_PATTERN = compile_lazily(
     r"explor|plan|review|research|search|guide|analy|audit", re.IGNORECASE
 )
 """A sub-agent whose type contains one of these words changes no files."""
@@ -71,7 +72,7 @@ _MIN_SKILL_TEXT_CHARACTERS = 400
 _BACKGROUND_START_PREFIXES = ("Async agent launched", "Spawned successfully")
 """The beginnings of the result of a call that starts a background sub-agent."""
 
-_SERVER_WRITER_TOOL_PATTERN = compile_lazily(
+_WRITING_SERVER_TOOL_PATTERN = compile_lazily(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)",
     re.IGNORECASE,
 )
@@ -91,7 +92,7 @@ class LineageFacts:
     is_imported = False
     """Whether the current file was imported. In an imported file, the records do not name the
     model."""
-    interrupted_words: Quote | None = None
+    words_before_interruption: Quote | None = None
     """The assistant's last words in a turn that the user's prompt interrupted during a tool call."""
     has_agents_without_transcripts = False
     """Whether there are reports of sub-agents whose transcripts are missing."""
@@ -153,7 +154,7 @@ class LineageFacts:
         """The restricted sandbox that the last message describes, or None. If several messages in a
         row contain the same description, it is quoted from the first of them."""
         self.plan_mode, self.plan_file = False, ""
-        self.bytes_and_lines_read = (0, 0)
+        self.read_extent = ReadExtent()
         """How far the last file was read: the number of bytes and the number of lines."""
         self.words_since_prompt: Quote | None = None
         """The assistant's last words after the last prompt."""
@@ -201,7 +202,7 @@ class LineageFacts:
         self._open_calls.clear()
         self.is_imported = False
         self._copy_detector = CopyDetector()
-        is_quote_live = self._branches.finish_file_and_get_live_check(session_id)
+        is_quote_on_live_branch = self._branches.finish_file_and_make_branch_check(session_id)
         for rows in (
             self.assistant_quotes,
             self.closing_quotes,
@@ -211,13 +212,15 @@ class LineageFacts:
             self.summaries,
             self.reports,
         ):
-            rows[:] = filter(is_quote_live, rows)
-        self.refusals[:] = (refusal for refusal in self.refusals if is_quote_live(refusal.quote))
-        if self.words_since_prompt and not is_quote_live(self.words_since_prompt):
+            rows[:] = filter(is_quote_on_live_branch, rows)
+        self.refusals[:] = (
+            refusal for refusal in self.refusals if is_quote_on_live_branch(refusal.quote)
+        )
+        if self.words_since_prompt and not is_quote_on_live_branch(self.words_since_prompt):
             self.words_since_prompt = None
-        if self.interruption and not is_quote_live(self.interruption):
+        if self.interruption and not is_quote_on_live_branch(self.interruption):
             self.interruption = None
-        if self.prompts.keep_live_prompts(is_quote_live):
+        if self.prompts.remove_prompts_on_abandoned_branches(is_quote_on_live_branch):
             self._end_turn()
 
     def process_record(self, record: Record, session_id: str, line_number: int) -> None:
@@ -227,8 +230,8 @@ class LineageFacts:
                 self._prepare_sidechain_facts().process_record(record, session_id, line_number)
             return
         self._order += 1
-        is_repeated = self._copy_detector.is_copy(record)
-        if self._branches.is_copy(record, self._order) or is_repeated:
+        is_repeated = self._copy_detector.is_copy_of_earlier_record(record)
+        if self._branches.is_copy_of_earlier_record(record, self._order) or is_repeated:
             return
         position = RecordPosition(session_id, line_number, self._order)
         self._process_branch(record, position)
@@ -287,7 +290,9 @@ class LineageFacts:
             return False
         self._order += 1
         if (
-            not self._branches.is_known_copy(prescan.uuid, prescan.parent_uuid, self._order)
+            not self._branches.is_uuid_of_earlier_record(
+                prescan.uuid, prescan.parent_uuid, self._order
+            )
             and call is not None
         ):
             del self._open_calls[prescan.call_id]
@@ -342,7 +347,7 @@ class LineageFacts:
         ):
             self.foreign_prompts.add(position)
         content = records.get_message(record).get("content")
-        if results := script_calls.list_printed_results(record):
+        if results := script_calls.list_results_with_output(record):
             for block in results:
                 self._process_result(record, block, position)
             has_only_results = isinstance(content, list) and len(content) == len(results)
@@ -361,7 +366,7 @@ class LineageFacts:
         if plan.strip():
             self.plans.append(Quote(plan, position, uuid))
         if record.get("isMeta") is True:
-            self._process_note(record, position)
+            self._process_text_added_by_client(record, position)
         self._process_prompt(record, Quote(records.prompt_text(record), position, uuid))
 
     def _process_prompt(self, record: Record, quote: Quote) -> None:
@@ -374,7 +379,7 @@ class LineageFacts:
         elif isinstance(content, str):
             self._process_command(content, quote)
 
-    def _process_note(self, record: Record, position: RecordPosition) -> None:
+    def _process_text_added_by_client(self, record: Record, position: RecordPosition) -> None:
         """Process a text that the client added for the model, which is a skill or the project's instructions."""
         text, name = (
             records.join_text_blocks(record),
@@ -404,8 +409,8 @@ class LineageFacts:
 
     def _process_command(self, content: str, quote: Quote) -> None:
         """Process a client command that is about the work, or a command that the user ran with ``!``."""
-        if words := facts.read_command_words(content) or facts.read_user_shell_command(content):
-            self.prompts.add_quote_outside_prompt(quote._replace(text=words))
+        if words := facts.read_slash_command(content) or facts.read_user_shell_command(content):
+            self.prompts.add_quote_of_user_command(quote._replace(text=words))
             self._end_turn()
         elif output := facts.read_user_shell_output(content):
             self.prompts.append_shell_output(output, quote.position)
@@ -455,7 +460,7 @@ class LineageFacts:
                 self.words_since_prompt is not None
                 and self.last_call_order > self.words_since_prompt.position.order
             ):
-                self.interrupted_words = self.words_since_prompt
+                self.words_before_interruption = self.words_since_prompt
             self._end_turn()
 
     def _end_turn(self) -> None:
@@ -481,7 +486,9 @@ class LineageFacts:
             self.plan_file = get_string(attachment, "planFilePath") or self.plan_file
         elif kind == HOOK_CONTEXT:
             for text in list_hook_texts(record):
-                if text.startswith((AFTER_CLEAR_BEGINNING, lineage_block.LINEAGE_START_MARKER)):
+                if text.startswith(
+                    (OPENING_AFTER_CLEAR_PREFIX, lineage_block.LINEAGE_START_MARKER)
+                ):
                     self._process_typed_words(Quote(_extract_user_words(text), position, uuid))
 
     def _process_queue_record(self, record: Record, position: RecordPosition) -> None:
@@ -544,12 +551,12 @@ class LineageFacts:
 
     def _process_agent_result(self, call: PendingCall, record: Record, quote: Quote) -> None:
         """Process the report of a sub-agent, or the start of a background sub-agent."""
-        may_write = not _READ_ONLY_AGENT_PATTERN.search(call.find_first_text("subagent_type"))
+        may_write = not _READ_ONLY_AGENT_TYPE_PATTERN.search(call.find_first_text("subagent_type"))
         if call.tool_name in _AGENT_TOOLS and may_write:
             self.agents_may_write = True
         if call.tool_name in _REPORT_TOOLS:
             self.running_agents.pop(call.find_first_text("task_id", "agentId", "agent_id"), None)
-        agent = records.answering_agent(record)
+        agent = records.agent_id_of_result(record)
         if agent:
             self.agent_orders[agent] = self._order
         if agent and records.tool_details(record).get("isAsync") is True:
@@ -571,14 +578,16 @@ class LineageFacts:
         """Add the files that were changed according to the reports of sub-agents without a transcript."""
         for report, folder in self.reports_of_writers:
             for path in agent_reports.find_changed_files(report.text):
-                self.changes.append(FileChange(path, folder, report.position, is_reported=True))
+                self.changes.append(
+                    FileChange(path, folder, report.position, is_known_only_from_report=True)
+                )
 
     def _process_success(self, call: PendingCall, details: Record, quote: Quote) -> None:
         text, position, uuid = quote.text, quote.position, quote.uuid
         self.tool_errors.pop(call.tool_name, None)
         if call.tool_name in _WRITING_TOOLS or (
             call.tool_name.startswith(facts.SERVER_TOOL_PREFIX)
-            and _SERVER_WRITER_TOOL_PATTERN.search(call.tool_name[:200])
+            and _WRITING_SERVER_TOOL_PATTERN.search(call.tool_name[:200])
         ):
             is_new = get_string(details, "type") == "create"
             self.changes += [

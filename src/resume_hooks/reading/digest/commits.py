@@ -37,7 +37,7 @@ _NEW_BRANCH_OPTIONS = {
 
 _HASH_PATTERN = compile_lazily(r"[0-9a-f]{7,40}")
 _LOG_ROW_PATTERN = compile_lazily(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
-_SQUASHED_PREFIXES = ("fixup! ", "squash! ", "amend! ")
+_SQUASH_MESSAGE_PREFIXES = ("fixup! ", "squash! ", "amend! ")
 """If a commit's subject starts with one of these prefixes, a rebase merges the commit into an
 earlier one."""
 
@@ -91,7 +91,7 @@ class FinalCommits(NamedTuple):
         return {commit.hash: commit.branch for commit in self.commits}
 
 
-EMPTY_FINAL_COMMITS = FinalCommits([], frozenset())
+NO_FINAL_COMMITS = FinalCommits([], frozenset())
 
 
 def find_final_commits(commands: Iterable[ParsedRun]) -> FinalCommits:
@@ -103,7 +103,7 @@ def find_final_commits(commands: Iterable[ParsedRun]) -> FinalCommits:
     return FinalCommits(history.commits, frozenset(history.rewritten_hashes))
 
 
-def count_commits_back(revision: str) -> int:
+def parse_commit_count_before_head(revision: str) -> int:
     """Return the number of commits from a revision such as ``HEAD~2`` to ``HEAD`` (here 2).
 
     For a revision of a different form, return 0.
@@ -220,7 +220,7 @@ class _CommitHistory:
             return  # Such a command resets files and not the branch.
         target = operands[0]
         current = self._list_commits_on_current_branch()
-        if count := count_commits_back(target):
+        if count := parse_commit_count_before_head(target):
             self._drop_commits(
                 current[len(current) - count :] if count <= len(current) else current
             )
@@ -252,7 +252,7 @@ class _CommitHistory:
             # last. A later amend changes the last commit.
             if new_commit is not None:
                 self.commits[self.commits.index(commit)] = new_commit
-            elif commit.subject.startswith(_SQUASHED_PREFIXES):
+            elif commit.subject.startswith(_SQUASH_MESSAGE_PREFIXES):
                 self._drop_commits([commit])
             else:
                 commit.hash = ""
@@ -288,10 +288,10 @@ def _parse_commits(run: ShellRun) -> list[Commit]:
         rows = _COMMIT_OUTPUT_PATTERN.findall(f"\n{run.output}")
         if rows:
             return [Commit(row[1], row[2], row[0], run.result_position) for row in rows]
-    return [*_find_commit_missing_in_output(run)]
+    return [*_find_commits_not_printed_by_git(run)]
 
 
-def _find_commit_missing_in_output(run: ShellRun) -> Iterator[Commit]:
+def _find_commits_not_printed_by_git(run: ShellRun) -> Iterator[Commit]:
     """Yield the commit that a command made if git's usual line about the commit is not in the output."""
     if run.has_failed or "commit" not in run.command:
         return

@@ -35,13 +35,13 @@ from resume_hooks.transcripts.records import (
     parse_record,
 )
 
-MAX_NOTE_CHARACTERS = 200  # The maximum number of characters in the note of an entry.
+MAX_ENTRY_NOTE_CHARACTERS = 200  # The maximum number of characters in the note of an entry.
 DIGEST_VERSION = 2
 WORK_CONTINUED_ENTRY_TEXT = "work on the last request went on after these last words"
 """The entry in the section ``now`` if the assistant's last words do not yet answer the last
 request."""
 
-EARLY_REQUEST_ENTRY_TEXT = (
+REQUEST_DURING_TURN_ENTRY_TEXT = (
     "the last request came before the turn with these last words was finished"
 )
 """The entry in the section ``now`` if the last request came in the middle of a turn."""
@@ -56,8 +56,8 @@ MAX_DIGEST_LINE_BYTES = 1_000_000  # The maximum number of bytes in the line wit
 MAX_ENTRY_TEXT_CHARACTERS = 2_000
 # The maximum number of characters in a message of the talk. This plugin writes shorter messages.
 MAX_MESSAGE_CHARACTERS = 20_000
-MAX_STORED_COUNT = 10**12  # A larger count in a stored digest is invalid.
-_REFERENCE_PATTERN = compile_lazily(r"[^\s:]{1,300}:\d{1,9}")
+MAX_COUNT_IN_STORED_DIGEST = 10**12  # A larger count in a stored digest is invalid.
+_RECORD_REFERENCE_PATTERN = compile_lazily(r"[^\s:]{1,300}:\d{1,9}")
 _FRESH_CHILD_TYPES = frozenset({"handoff", "rollover"})
 
 
@@ -108,6 +108,13 @@ class DigestEntry(NamedTuple):
     note: str = ""
 
 
+class ReadExtent(NamedTuple):
+    """How much of a session was read. Both numbers are 0 if nothing was read."""
+
+    byte_count: int = 0
+    line_count: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Digest:
     """The entries of each section, and the messages of the ``talk``, oldest first.
@@ -117,8 +124,8 @@ class Digest:
     ancestors and sub-agents that were too large to read. ``skipped_bytes`` is the number of bytes
     that were skipped in the middle of the session. ``remark_count`` is the number of messages that
     are not in the talk. ``secrets`` are texts that contain secrets. They are never stored or shown,
-    and no text that is added later may contain the same secrets. ``bytes_and_lines_read`` is the
-    number of bytes and the number of lines that were read from the session, or two zeros.
+    and no text that is added later may contain the same secrets. ``read_extent`` tells how much
+    of the session was read.
     """
 
     sections: Mapping[str, tuple[DigestEntry, ...]] = field(default_factory=dict)
@@ -129,14 +136,14 @@ class Digest:
     skipped_bytes: int = 0
     remark_count: int = 0
     secrets: tuple[str, ...] = field(default=(), compare=False)
-    bytes_and_lines_read: tuple[int, int] = field(default=(0, 0), compare=False)
+    read_extent: ReadExtent = field(default=ReadExtent(), compare=False)
 
     def section_entries(self, section: str) -> tuple[DigestEntry, ...]:
         """Return the entries of a section, the most useful first."""
         return self.sections.get(section, ())
 
 
-def select_code_knowledge(digest: Digest) -> Digest:
+def select_entries_about_code(digest: Digest) -> Digest:
     """Return the part of a digest that is useful for a new task on the same code.
 
     The talk, the goal and the unfinished work are left out.
@@ -167,9 +174,13 @@ def make_entry(
     characters. Secrets are removed before the text is shortened, because a part of a secret would
     not be recognized.
     """
-    words = cut_line(plain_line(redact_and_collect(text[: max_characters * 8])), max_characters)
+    words = cut_line(
+        plain_line(redact_and_remember_secrets(text[: max_characters * 8])), max_characters
+    )
     return DigestEntry(
-        words, str(position), cut_line(plain_line(redact_and_collect(note)), MAX_NOTE_CHARACTERS)
+        words,
+        str(position),
+        cut_line(plain_line(redact_and_remember_secrets(note)), MAX_ENTRY_NOTE_CHARACTERS),
     )
 
 
@@ -180,7 +191,7 @@ def redact_digest(digest: Digest, secret_texts: Sequence[str]) -> Digest:
     plugin.
     """
     if not secret_texts:  # The talk is already redacted.
-        return replace(digest, sections=_rewrite_sections(digest, redact_and_collect))
+        return replace(digest, sections=_rewrite_sections(digest, redact_and_remember_secrets))
     # Imported here because few sessions contain a secret.
     from resume_hooks.redaction.known_secrets import Redactor
 
@@ -225,14 +236,14 @@ def _rewrite_sections(
     return sections
 
 
-def redact_and_collect(text: str) -> str:
+def redact_and_remember_secrets(text: str) -> str:
     """Redact a text according to the rules.
 
     If the function is called inside ``with collect_secret_texts()`` and the text contains a secret,
     the text is also added to the collected texts.
     """
     redacted = _redact_with_cache(text) if text else ""
-    collected_texts = _COLLECTED_TEXTS_VARIABLE.get()
+    collected_texts = _COLLECTED_TEXTS_CONTEXT.get()
     if collected_texts is not None and redacted != text:
         collected_texts.append(text)
     return redacted
@@ -247,24 +258,24 @@ def _redact_with_cache(text: str) -> str:
     return redact(text)[0]
 
 
-_COLLECTED_TEXTS_VARIABLE: ContextVar[list[str] | None] = ContextVar(
-    "_COLLECTED_TEXTS_VARIABLE", default=None
+_COLLECTED_TEXTS_CONTEXT: ContextVar[list[str] | None] = ContextVar(
+    "_COLLECTED_TEXTS_CONTEXT", default=None
 )
 
 
 @contextmanager
 def collect_secret_texts() -> Iterator[list[str]]:
-    """Collect the texts in which ``redact_and_collect`` finds secrets, until the ``with`` block ends.
+    """Collect the texts in which ``redact_and_remember_secrets`` finds secrets, until the ``with`` block ends.
 
     The caller removes the same secrets from the rest of the digest, because the rules may not
     recognize them there.
     """
     texts: list[str] = []
-    token = _COLLECTED_TEXTS_VARIABLE.set(texts)
+    token = _COLLECTED_TEXTS_CONTEXT.set(texts)
     try:
         yield texts
     finally:
-        _COLLECTED_TEXTS_VARIABLE.reset(token)
+        _COLLECTED_TEXTS_CONTEXT.reset(token)
 
 
 def iterate_digest_texts(digest: Digest) -> Iterator[str]:
@@ -364,12 +375,12 @@ def parse_digest(record: Record) -> Digest | None:
         {
             name: count
             for name in SECTION_NAMES
-            if (count := parse_positive_count(omitted.get(name), MAX_STORED_COUNT))
+            if (count := parse_positive_count(omitted.get(name), MAX_COUNT_IN_STORED_DIGEST))
         },
         plain_line(get_string(record, "git")[:MAX_ENTRY_TEXT_CHARACTERS]),
-        parse_positive_count(record.get("unread"), MAX_STORED_COUNT),
-        parse_positive_count(record.get("passed_over"), MAX_STORED_COUNT),
-        parse_positive_count(record.get("remarks"), MAX_STORED_COUNT),
+        parse_positive_count(record.get("unread"), MAX_COUNT_IN_STORED_DIGEST),
+        parse_positive_count(record.get("passed_over"), MAX_COUNT_IN_STORED_DIGEST),
+        parse_positive_count(record.get("remarks"), MAX_COUNT_IN_STORED_DIGEST),
     )
 
 
@@ -379,7 +390,7 @@ def _parse_entries(rows: object) -> Iterator[DigestEntry]:
         if is_well_formed and all(isinstance(cell, str) for cell in row):
             text, ref, note = (plain_line(cell[:MAX_ENTRY_TEXT_CHARACTERS]) for cell in row)
             if text:
-                yield DigestEntry(text, _keep_valid_reference(ref), note)
+                yield DigestEntry(text, _get_reference_if_valid(ref), note)
 
 
 def _parse_messages(rows: object) -> Iterator[TalkMessage]:
@@ -392,7 +403,7 @@ def _parse_messages(rows: object) -> Iterator[TalkMessage]:
         if kind_name in _MESSAGE_KINDS and (message_text := _clean_message(text)):
             yield TalkMessage(
                 MessageKind(kind_name),
-                _keep_valid_reference(ref),
+                _get_reference_if_valid(ref),
                 message_text,
                 tuple(_parse_revocations(revocation_rows)),
             )
@@ -401,7 +412,7 @@ def _parse_messages(rows: object) -> Iterator[TalkMessage]:
 def _parse_revocations(rows: object) -> Iterator[tuple[str, str]]:
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) == 2 and all(isinstance(cell, str) for cell in row):
-            yield plain_line(row[0][:MAX_ENTRY_TEXT_CHARACTERS]), _keep_valid_reference(row[1])
+            yield plain_line(row[0][:MAX_ENTRY_TEXT_CHARACTERS]), _get_reference_if_valid(row[1])
 
 
 def _parse_former_talk(rows: Record) -> list[TalkMessage]:
@@ -420,8 +431,8 @@ def _parse_former_talk(rows: Record) -> list[TalkMessage]:
     return [*requests, *closing_messages]
 
 
-def _keep_valid_reference(text: str) -> str:
-    if _REFERENCE_PATTERN.fullmatch(text):
+def _get_reference_if_valid(text: str) -> str:
+    if _RECORD_REFERENCE_PATTERN.fullmatch(text):
         return text
     return ""
 

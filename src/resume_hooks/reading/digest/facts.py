@@ -59,7 +59,7 @@ _REJECTION_PREFIXES = (
 EMPTY_RESULT_TEXTS = frozenset({"[]", "{}", "null"})
 """JSON texts that a program prints for an empty result."""
 
-_CLARIFICATION_PREFIX = "The user wants to clarify these questions."
+_CLARIFICATION_REQUEST_PREFIX = "The user wants to clarify these questions."
 """The start of the client's text if the user wants to discuss the questions before answering them.
 """
 
@@ -90,7 +90,7 @@ MAX_COMPARED_QUEUED_PROMPTS = 50
 INTERRUPTION_PREFIX = "[Request interrupted"
 """The start of the client's note that says that the user interrupted a turn."""
 
-_INSERTED_PREFIXES = (
+_INSERTED_TEXT_PREFIXES = (
     "<channel ",
     "<task-notification",
     "<agent-notification",
@@ -111,7 +111,7 @@ _INSERTED_PREFIXES = (
 """The beginnings of texts that the client records as prompts although the user did not type them
 for the model."""
 
-_TRIGGER_PATTERN = compile_lazily(r">[a-z]+(?:-[a-z]+)*(?!\S)")
+_PLUGIN_TRIGGER_PATTERN = compile_lazily(r">[a-z]+(?:-[a-z]+)*(?!\S)")
 """A trigger of this plugin, such as ``>continue``. A hook blocks a prompt that starts with a
 trigger, but with ``-p``, the client records a blocked prompt in the same way as any other prompt.
 """
@@ -133,7 +133,7 @@ _BASH_OUTPUT_PATTERN = compile_lazily(
 )
 
 
-def read_command_words(text: str) -> str:
+def read_slash_command(text: str) -> str:
     """Return a client command with its arguments if these are about the work, else ``""``.
 
     An example is ``/compact <text>``.
@@ -171,7 +171,7 @@ _CONFIGURATION_COMMAND_PATTERN = compile_lazily(
 )
 """Commands that configure the client, so their arguments are not about the work."""
 
-_DELIVERY_REASONS = frozenset({"", "attached", "delivered_as_tool_result"})
+_PROMPT_DELIVERY_REASONS = frozenset({"", "attached", "delivered_as_tool_result"})
 """The reasons in queue records that remove a prompt because the prompt reached the model.
 
 Older clients give no reason. Any other reason means that the prompt was cancelled or blocked by a
@@ -275,7 +275,7 @@ class Refusal(NamedTuple):
 class FileChange(NamedTuple):
     """A file that a tool wrote: its path, the folder of the tool call, and the position of the call.
 
-    ``is_new`` means that the file did not exist before. ``is_reported`` means that the change is
+    ``is_new`` means that the file did not exist before. ``is_known_only_from_report`` means that the change is
     known only from a sub-agent's report.
     """
 
@@ -283,7 +283,7 @@ class FileChange(NamedTuple):
     folder: str
     position: RecordPosition
     is_new: bool = False
-    is_reported: bool = False
+    is_known_only_from_report: bool = False
 
 
 class TaskEnding(NamedTuple):
@@ -309,7 +309,7 @@ def find_refusal(
     )
     if denial_kind == "user-rejected" or (is_from_client and text.startswith(_REJECTION_PREFIXES)):
         words = text.partition("the user said:\n")[2].strip()
-        if words.startswith(_CLARIFICATION_PREFIX):
+        if words.startswith(_CLARIFICATION_REQUEST_PREFIX):
             return None
         return Refusal(call, Quote(words, position, uuid), is_by_user=True)
     if records.is_error(block) and (
@@ -352,7 +352,7 @@ def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[t
 
 def find_clarified_answers(text: str) -> list[tuple[str, str]]:
     """Return the questions and answers that a user gave before asking to discuss the other questions."""
-    if _CLARIFICATION_PREFIX in text:
+    if _CLARIFICATION_REQUEST_PREFIX in text:
         return _CLARIFIED_ANSWER_PATTERN.findall(text)
     return []
 
@@ -417,7 +417,7 @@ def update_polled_run(
     status: int | None = None
     if block.get(records.EXIT_STATUS_FIELD) is not None:
         status = records.parse_positive_count(block[records.EXIT_STATUS_FIELD])
-    was_sent_ctrl_c = _CTRL_C_CHARACTER in poll.find_first_text(records.TYPED_TEXT_INPUT)
+    was_sent_ctrl_c = _CTRL_C_CHARACTER in poll.find_first_text(records.KEYBOARD_TEXT_INPUT_NAME)
     if status != 0 and (was_sent_ctrl_c or run.status == INTERRUPTED_EXIT_STATUS):
         status = INTERRUPTED_EXIT_STATUS
     return run._replace(
@@ -480,7 +480,7 @@ def _runs_in_background(details: Record, text: str) -> bool:
 
 
 _SKILL_FOLDER_PATTERN = compile_lazily(r"Base directory for this skill: (?:[^\n]*/)?([^/\n]{1,80})")
-_REPORT_RESULT_PATTERN = compile_lazily(r"<result>(.*?)</result>", re.DOTALL)
+_SUBAGENT_REPORT_PATTERN = compile_lazily(r"<result>(.*?)</result>", re.DOTALL)
 
 
 def find_skill_name(text: str) -> str:
@@ -493,7 +493,7 @@ def find_skill_name(text: str) -> str:
 
 def find_report(text: str) -> str:
     """Return the report of a background sub-agent in a notification, or ``""`` if there is none."""
-    match = _REPORT_RESULT_PATTERN.search(text)
+    match = _SUBAGENT_REPORT_PATTERN.search(text)
     if match:
         return match[1].strip()
     return ""
@@ -617,12 +617,12 @@ class Prompts:
         """
         text, full_text = keep_typed_text(quote.text), mark_pastes(quote.text)
         if (
-            text.startswith(_INSERTED_PREFIXES)
+            text.startswith(_INSERTED_TEXT_PREFIXES)
             or _CLIENT_COMMAND_PATTERN.match(text)
-            or _TRIGGER_PATTERN.match(text)
+            or _PLUGIN_TRIGGER_PATTERN.match(text)
         ):
             return False
-        self._correct_last_removal(quote.text)
+        self._restore_command_if_prompt_was_dequeued(quote.text)
         if not full_text or any(
             not prompt.uuid and prompt.full_text == full_text
             for prompt in self.quotes[-MAX_COMPARED_PROMPTS:]
@@ -633,7 +633,7 @@ class Prompts:
         )
         return True
 
-    def add_quote_outside_prompt(self, quote: Quote) -> None:
+    def add_quote_of_user_command(self, quote: Quote) -> None:
         """Add words that the user wrote outside a prompt, for example a command's arguments."""
         self.quotes.append(quote)
 
@@ -668,7 +668,7 @@ class Prompts:
             if self._is_command_running:
                 self._dequeued_command = queued_prompt
             was_delivered = (
-                operation == "remove" and get_string(record, "reason") in _DELIVERY_REASONS
+                operation == "remove" and get_string(record, "reason") in _PROMPT_DELIVERY_REASONS
             )
             if was_delivered and self.add_prompt(queued_prompt):
                 return queued_prompt
@@ -692,7 +692,7 @@ class Prompts:
                 return queued_prompt
         return self._queue[0]
 
-    def _correct_last_removal(self, prompt: str) -> None:
+    def _restore_command_if_prompt_was_dequeued(self, prompt: str) -> None:
         """Put the command that was removed last back into the queue if ``prompt`` was removed instead.
 
         This is the case if the client sends ``prompt`` although it is still in the queue.
@@ -708,14 +708,16 @@ class Prompts:
                 self._is_command_running = False
                 return
 
-    def keep_live_prompts(self, is_quote_live: Callable[[Quote], bool]) -> bool:
-        """Remove the prompts for which ``is_quote_live`` returns False, and add the queued prompts.
+    def remove_prompts_on_abandoned_branches(
+        self, is_quote_on_live_branch: Callable[[Quote], bool]
+    ) -> bool:
+        """Remove the prompts for which ``is_quote_on_live_branch`` returns False, and add the queued prompts.
 
         Return whether a queued prompt was added. If the last queue record removed a command,
         nothing is added: the client sends the queued prompts after this command, or puts them into
         the input box of the session that the command opens.
         """
-        self.quotes = [quote for quote in self.quotes if is_quote_live(quote)]
+        self.quotes = [quote for quote in self.quotes if is_quote_on_live_branch(quote)]
         if self._is_command_running:
             self._queue.clear()
             self._is_command_running = False

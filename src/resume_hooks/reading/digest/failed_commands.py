@@ -11,7 +11,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.edited_files import EditedFiles
-from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_remember_secrets
 from resume_hooks.reading.digest.facts import INTERRUPTED_EXIT_STATUS
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.sections import UNKNOWN_STATUS_NOTE
@@ -36,7 +36,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # A similar command is a replacement only if it is among this many successive commands, counted from
 # the failed one.
-MAX_COMMANDS_UP_TO_REPLACEMENT = 12
+MAX_COMMANDS_BEFORE_REPLACEMENT = 12
 # How many of the latest turns may contain errors that are still open.
 MAX_TURNS_WITH_OPEN_ERRORS = 3
 # The maximum number of characters shown of a failed command. The command's output follows them.
@@ -114,7 +114,7 @@ def list_replaced_commands(
         text = f"{_quote_failed_command(failed_command)} {failure}"
         if replacement and replacement.command_key != failed_command.command_key:
             shown_key = cut_line(
-                redact_and_collect(_cut_text_before_program(replacement)),
+                redact_and_remember_secrets(_remove_text_before_program(replacement)),
                 MAX_OUTPUT_LINE_CHARACTERS,
             )
             if replacement.has_worked:
@@ -130,7 +130,7 @@ def _checks_or_changes_something(command: ShellCommand) -> bool:
     """Check whether a command checks or changes something outside temporary folders."""
     if is_inspection(command.run.command) or moves_to_temporary_folder(command):
         return False
-    return is_check(command) or command.program.startswith(_CHANGING_PROGRAM_PREFIXES)
+    return is_check(command) or command.program.startswith(_STATE_CHANGING_PROGRAM_PREFIXES)
 
 
 def _describe_edits_since(failed_command: ShellCommand, edited_files: EditedFiles) -> str:
@@ -148,7 +148,7 @@ def _find_replacement(
 
     It is a similar command, or the same command with a different path to its program.
     """
-    for other in later_commands[: MAX_COMMANDS_UP_TO_REPLACEMENT - 1]:
+    for other in later_commands[: MAX_COMMANDS_BEFORE_REPLACEMENT - 1]:
         has_ended_well = other.has_worked or (
             failed_command.run.status is None and other.may_have_succeeded
         )
@@ -161,7 +161,16 @@ def _find_replacement(
 
 # If two commands have this fraction of their words in common, one may replace the other.
 MIN_COMMON_WORD_FRACTION = 0.6
-_CHANGING_PROGRAM_PREFIXES = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "ssh", "scp")
+_STATE_CHANGING_PROGRAM_PREFIXES = (
+    "git ",
+    "gh ",
+    "docker",
+    "kubectl",
+    "terraform",
+    "psql",
+    "ssh",
+    "scp",
+)
 """Programs that do not check anything, but whose failures are relevant."""
 
 
@@ -183,8 +192,8 @@ def _is_similar(failed_command: ShellCommand, other: ShellCommand) -> bool:
     """Check whether two commands run the same program and have most of their words in common."""
     if not failed_command.program or other.program != failed_command.program:
         return False
-    words = set(_cut_text_before_program(failed_command).split())
-    other_words = set(_cut_text_before_program(other).split())
+    words = set(_remove_text_before_program(failed_command).split())
+    other_words = set(_remove_text_before_program(other).split())
     return len(words & other_words) >= MIN_COMMON_WORD_FRACTION * max(len(words), len(other_words))
 
 
@@ -217,7 +226,9 @@ def list_open_errors(
             or not is_worth_repeating(command)
         ):
             continue
-        if not is_check(command) and not command.program.startswith(_CHANGING_PROGRAM_PREFIXES):
+        if not is_check(command) and not command.program.startswith(
+            _STATE_CHANGING_PROGRAM_PREFIXES
+        ):
             continue  # The failure of a command that only reads is not an open error.
         if moves_to_temporary_folder(command):
             continue  # The failure of an experiment outside the project is not an open error.
@@ -233,7 +244,7 @@ def list_open_errors(
             )
     for tool, error in facts.tool_errors.items():
         if error.position.order > first_order:
-            message = redact_and_collect(error.text[:MAX_TOOL_ERROR_CHARACTERS])
+            message = redact_and_remember_secrets(error.text[:MAX_TOOL_ERROR_CHARACTERS])
             shown_message = cut_line(message, MAX_OUTPUT_LINE_CHARACTERS)
             yield make_entry(f"{tool}: {shown_message}", error.position)
 
@@ -249,7 +260,7 @@ def _describe_passed_parts(
         passed_parts = [part for part in command.parts if part in suspects]
         if passed_parts:
             text = " && ".join(shlex.join(part.words) for part in passed_parts)
-            shown_text = cut_line(redact_and_collect(text), MAX_QUOTED_PARTS_CHARACTERS)
+            shown_text = cut_line(redact_and_remember_secrets(text), MAX_QUOTED_PARTS_CHARACTERS)
             return f"the part `{shown_text}` passed later, :{command.run.result_position.record_number}"
     return ""
 
@@ -282,9 +293,9 @@ def _is_resolved(failed_command: ShellCommand, successful_commands: Sequence[She
             return True
     suspects = _list_possibly_failed_parts(failed_command)
     if len(suspects) > 1:
-        unproved = [_list_programs_proving_fix((part,)) for part in suspects]
+        unproved = [_list_programs_whose_success_shows_fix((part,)) for part in suspects]
     else:
-        unproved = [_list_programs_proving_fix(failed_command.parts)]
+        unproved = [_list_programs_whose_success_shows_fix(failed_command.parts)]
     for command in later_commands:
         programs = _list_programs(command.parts)
         tools = {program.split()[0] for program in programs}
@@ -331,14 +342,16 @@ _TEST_RESULT_PATTERN = compile_lazily(
 """A line with a result that a test runner prints."""
 
 
-class _ProgramsProvingFix(NamedTuple):
+class _ProgramAndToolNames(NamedTuple):
     """The programs, and the tools such as ``pytest``, whose success proves that a failure is fixed."""
 
     programs: frozenset[str]
     tool_names: frozenset[str]
 
 
-def _list_programs_proving_fix(simple_commands: tuple[SimpleCommand, ...]) -> _ProgramsProvingFix:
+def _list_programs_whose_success_shows_fix(
+    simple_commands: tuple[SimpleCommand, ...],
+) -> _ProgramAndToolNames:
     """Return the programs and tools whose success proves that these simple commands work.
 
     If one of the commands is a build, the programs include all that compile the same code.
@@ -347,7 +360,7 @@ def _list_programs_proving_fix(simple_commands: tuple[SimpleCommand, ...]) -> _P
     for program in programs & _COMPILING_COMMANDS_BY_BUILD.keys():
         programs |= _COMPILING_COMMANDS_BY_BUILD[program]
     tools = {program.split()[0] for program in programs} - _MULTIPURPOSE_TOOLS
-    return _ProgramsProvingFix(frozenset(programs), frozenset(tools))
+    return _ProgramAndToolNames(frozenset(programs), frozenset(tools))
 
 
 def _list_project_checks(simple_commands: Sequence[SimpleCommand]) -> list[str]:
@@ -402,13 +415,13 @@ def _quote_failed_command(command: ShellCommand) -> str:
     text = command.command_key
     mark = ""
     if len(text) > MAX_FAILED_COMMAND_CHARACTERS:
-        text = _cut_text_before_program(command)
+        text = _remove_text_before_program(command)
     if text != command.command_key:
         mark = "… "
-    return f"`{mark}{cut_line(redact_and_collect(text), MAX_FAILED_COMMAND_CHARACTERS)}`"
+    return f"`{mark}{cut_line(redact_and_remember_secrets(text), MAX_FAILED_COMMAND_CHARACTERS)}`"
 
 
-def _cut_text_before_program(command: ShellCommand) -> str:
+def _remove_text_before_program(command: ShellCommand) -> str:
     """Return a command without the parts before its main program, such as ``cd`` or ``cat``."""
     for part in command.parts:
         if shell.find_program((part,)):

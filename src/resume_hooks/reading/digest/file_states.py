@@ -16,15 +16,15 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.commits import (
-    EMPTY_FINAL_COMMITS,
+    NO_FINAL_COMMITS,
     FinalCommits,
-    count_commits_back,
+    parse_commit_count_before_head,
 )
 from resume_hooks.reading.digest.facts import OMITTED_MIDDLE_LINE, RecordPosition, ShellRun
 from resume_hooks.reading.digest.foreign_commits import (
     HEAD_MOVING_SUBCOMMANDS,
     find_commits_above,
-    read_top_commits,
+    read_top_commits_from_log,
 )
 from resume_hooks.reading.digest.git_seen import find_folder_removals
 from resume_hooks.reading.digest.shell import SimpleCommand, iterate_git_arguments, select_operands
@@ -43,10 +43,10 @@ COMMITTED_BY_OTHERS_STATE = "in a commit that the session did not make"
 MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE = "open or committed on the branch that was left"
 STASHED_STATE = "in a git stash"
 REVERTED_STATE = "reverted: no change is left"
-UNCHANGED_STATE = "unchanged in the last git status"
+UNCHANGED_FILE_STATE = "unchanged in the last git status"
 NOT_IN_DIFF_STATE = "no unstaged change in the last git diff"
 UNCOMMITTED_STATES = frozenset({NOT_COMMITTED_STATE, STAGED_STATE})
-OPEN_STATES = UNCOMMITTED_STATES | {CONFLICTING_STATE, MAYBE_COMMITTED_STATE}
+POSSIBLY_UNCOMMITTED_STATES = UNCOMMITTED_STATES | {CONFLICTING_STATE, MAYBE_COMMITTED_STATE}
 """The states of a file with changes that may still have to be committed."""
 
 _COMMIT_OUTPUT_PATTERN = compile_lazily(
@@ -75,14 +75,14 @@ _DIFF_CONTENT_PATTERN = compile_lazily(
 )
 """Finds a file in a diff, and the hash of the file's content after the change."""
 
-_CONTENT_COMMAND_PATTERN = compile_lazily(r"\bgit\b[^\n;&|]*?\s(?:diff|show)\b")
+_CONTENT_PRINTING_COMMAND_PATTERN = compile_lazily(r"\bgit\b[^\n;&|]*?\s(?:diff|show)\b")
 _RANGE_TO_HEAD_PATTERN = compile_lazily(r"[^\s:]+?\.\.\.?(?:HEAD)?")
 _CLEAN_STATUS_MESSAGES = (
     "nothing to commit, working tree clean",
     "nothing to commit (working directory clean)",
 )
 _SHORT_STATUS_OPTIONS = frozenset({"-s", "--short", "--porcelain", "-sb", "-bs"})
-_ADD_TRACKED_OPTIONS = frozenset({"-u", "--update"})
+_TRACKED_FILES_ONLY_OPTIONS = frozenset({"-u", "--update"})
 _STATUS_CHANGING_SUBCOMMANDS = frozenset(
     {"checkout", "switch", "stash", "merge", "pull", "rebase", "clean", "reset"}
 )
@@ -92,20 +92,20 @@ _COMMITTING_VERB_PATTERN = compile_lazily(
     r"\bgit\b[^\n;&|]*?\s(commit|revert|cherry-pick|merge|pull|rebase|am)(?!\S)"
 )
 _HASH_PATTERN = compile_lazily(r"[0-9a-f]{7,40}")
-_NO_COMMIT_OPTIONS = frozenset({"-n", "--no-commit"})
+_OPTIONS_THAT_PREVENT_COMMIT = frozenset({"-n", "--no-commit"})
 MIN_HASH_CHARACTERS = 7  # The number of characters in the shortest hash that git prints.
 # The last status stays valid for this number of further commits.
 MAX_COMMITS_AFTER_STATUS = 2
 # At most this many folders outside the home folder are treated as checkouts. If there are more, the
 # folders that were used last are treated as checkouts.
 MAX_OTHER_CHECKOUTS = 40
-_ADD_ALL_OPTIONS = _ADD_TRACKED_OPTIONS | {"-A", "--all"}
+_ADD_ALL_OPTIONS = _TRACKED_FILES_ONLY_OPTIONS | {"-A", "--all"}
 _SHELL_EXPANSION_PATTERN = compile_lazily(r"[$*?`\[]")
 """Characters that the shell expands. If a word contains one, the words that git got are unknown."""
 
 # Git prints this message if a file that the command names does not exist. In this case, git adds no
 # file at all.
-_ADD_REFUSAL_MESSAGE = "fatal: pathspec"
+_GIT_ADD_REFUSAL_MESSAGE = "fatal: pathspec"
 _NEW_REPOSITORY_PATTERN = compile_lazily(
     r"(?:\A|\n)Initialized empty Git repository in (/[^\n]*)/\.git\b"
 )
@@ -113,7 +113,7 @@ _COMMIT_ALL_OPTION_PATTERN = compile_lazily(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\
 _OPTIONS_WITH_VALUE = frozenset(
     {"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"}
 )
-_QUIET_SUBCOMMANDS = frozenset({"add", "rm", "mv", "commit", "status"})
+_SUBCOMMANDS_WITHOUT_STATUS_LIKE_OUTPUT = frozenset({"add", "rm", "mv", "commit", "status"})
 """Git subcommands whose output does not look like lines of a status. A status in the same output
 can still be parsed. ``status`` itself is included."""
 
@@ -184,9 +184,9 @@ class GitCall(NamedTuple):
     words: tuple[str, ...]
     folder: str
     run: ShellRun
-    is_only_printing_command: bool
+    is_only_command_printing_status: bool
     """Whether no other command in the run prints lines that look like those of ``git status``."""
-    is_last_printing_command: bool
+    is_last_command_printing_status: bool
     """Whether no later command in the run prints lines that look like those of ``git status``."""
 
 
@@ -214,7 +214,7 @@ class FileStates:
         self,
         home: str,
         listed_only_paths: Collection[str] = (),
-        final_commits: FinalCommits = EMPTY_FINAL_COMMITS,
+        final_commits: FinalCommits = NO_FINAL_COMMITS,
         other_roots: Sequence[str] = (),
     ) -> None:
         self.states: dict[str, FileState] = {}
@@ -338,7 +338,7 @@ class FileStates:
         checkout = self.find_checkout(call.folder)
         if call.words[0] in HEAD_MOVING_SUBCOMMANDS:
             self._top_commits.pop(checkout, None)
-        commits = read_top_commits(call.words, call.run)
+        commits = read_top_commits_from_log(call.words, call.run)
         if not commits:
             return
         former_top = self._top_commits.get(checkout, commits[0])
@@ -389,7 +389,9 @@ class FileStates:
             del self.stopped_merges[checkout]
         if merge is None:
             return
-        paths = tuple(self.make_entry_path(path, checkout) for path in merge.conflicting_paths)
+        paths = tuple(
+            self.format_path_for_entry(path, checkout) for path in merge.conflicting_paths
+        )
         self.stopped_merges[checkout] = merge._replace(conflicting_paths=paths)
         for path in paths:
             if path in self.states:
@@ -416,9 +418,9 @@ class FileStates:
         if not root:
             return
         for path in _DELETED_IN_COMMIT_PATTERN.findall(call.run.output):
-            self.removed_paths.add(self.make_entry_path(path.strip('"'), root))
+            self.removed_paths.add(self.format_path_for_entry(path.strip('"'), root))
         for path in _DELETED_IN_STATUS_PATTERN.findall(call.run.output):
-            self.removed_paths.add(self.make_entry_path(path.strip().strip('"'), call.folder))
+            self.removed_paths.add(self.format_path_for_entry(path.strip().strip('"'), call.folder))
 
     def list_open_files(self) -> list[str]:
         """Return the files in known checkouts that are staged or not committed, the latest last.
@@ -464,7 +466,7 @@ class FileStates:
             return state.describe_state(branch)
         return f"{state.describe_state(branch)}, reverted in {reverting_commit.describe_commit(branch)}"
 
-    def make_entry_path(self, path: str, folder: str) -> str:
+    def format_path_for_entry(self, path: str, folder: str) -> str:
         """Convert a path that git printed in ``folder`` to the form of the paths in the digest's entries."""
         full_path = posixpath.normpath(posixpath.join(self._home, folder, path))
         if self._home and full_path.startswith(f"{self._home}/"):
@@ -499,7 +501,7 @@ class FileStates:
         """Return the known files that a git command names, either directly or by naming their folder."""
         matches: list[str] = []
         for operand in operands:
-            path_prefix = self.make_entry_path(operand, folder)
+            path_prefix = self.format_path_for_entry(operand, folder)
             folder_prefix = f"{path_prefix}/"
             names_everything = path_prefix in {".", self._home}
             for path in self.states:
@@ -516,7 +518,7 @@ class FileStates:
             self.untracked_paths.update(self._list_paths_in_same_checkout(match[1]))
 
     def _process_add(self, call: GitCall, arguments: Sequence[str]) -> None:
-        if call.run.has_failed and _ADD_REFUSAL_MESSAGE in call.run.output:
+        if call.run.has_failed and _GIT_ADD_REFUSAL_MESSAGE in call.run.output:
             return
         operands = select_operands(arguments)
         adds_all = ":/" in operands or (
@@ -526,11 +528,13 @@ class FileStates:
             operands or adds_all
         ):
             self._has_unknown_additions = True
-        self._register_listed_files(self.make_entry_path(word, call.folder) for word in operands)
+        self._register_listed_files(
+            self.format_path_for_entry(word, call.folder) for word in operands
+        )
         added_paths = set(self._match_files(operands, call.folder))
         if adds_all:
             added_paths.update(self._list_paths_in_same_checkout(call.folder))
-        if _ADD_TRACKED_OPTIONS.intersection(arguments):
+        if _TRACKED_FILES_ONLY_OPTIONS.intersection(arguments):
             added_paths -= self.untracked_paths
         self._staged_paths |= added_paths
         for path in added_paths if not call.run.has_failed else ():
@@ -544,7 +548,7 @@ class FileStates:
         if (
             not commit_rows
             and not {"-q", "--quiet"}.intersection(arguments)
-            and call.is_only_printing_command
+            and call.is_only_command_printing_status
         ):
             return  # The command was a dry run, or there was nothing to commit.
         log_match = (
@@ -562,7 +566,7 @@ class FileStates:
         checkout = self.find_checkout(call.folder)
         commits = self._commits_by_checkout.setdefault(checkout, [])
         if "--amend" in arguments and commits:
-            self._set_state_of_commits(commits[-1:], FileState("committed", commit))
+            self._set_state_of_committed_files(commits[-1:], FileState("committed", commit))
             commits.pop()
         commits.append(commit)
         self._empty_checkouts.discard(checkout)
@@ -580,7 +584,7 @@ class FileStates:
         self._register_listed_files(created_paths)
         committed_paths.update(created_paths.intersection(self.states))
         for path in committed_paths:
-            if self.states[path].label in OPEN_STATES:
+            if self.states[path].label in POSSIBLY_UNCOMMITTED_STATES:
                 self.states[path] = FileState("committed", commit)
         self._staged_paths -= committed_paths
         self.untracked_paths -= committed_paths
@@ -591,7 +595,7 @@ class FileStates:
             self._last_unknown_commit[checkout] = self._commit_count
             self._has_unknown_additions = False
 
-    def _set_state_of_commits(
+    def _set_state_of_committed_files(
         self, commits: Collection[RecordedCommit], state: FileState
     ) -> list[str]:
         """Set the state of all files that are included in any of these commits. Return the files' paths."""
@@ -608,7 +612,7 @@ class FileStates:
         if not checkout:
             return set()
         return {
-            self.make_entry_path(path, checkout)
+            self.format_path_for_entry(path, checkout)
             for path in _CREATED_FILE_PATTERN.findall(call.run.output)
         }
 
@@ -617,9 +621,9 @@ class FileStates:
         if status is None:
             return
         self._register_listed_files(status.staged_paths | status.changed_paths)
-        untracked = self._untracked_prefixes = _make_path_prefixes(status.untracked_paths)
-        staged = _make_path_prefixes(status.staged_paths)
-        changed = _make_path_prefixes(status.changed_paths)
+        untracked = self._untracked_prefixes = _convert_paths_to_prefixes(status.untracked_paths)
+        staged = _convert_paths_to_prefixes(status.staged_paths)
+        changed = _convert_paths_to_prefixes(status.changed_paths)
         for path in self._list_paths_in_same_checkout(call.folder):
             is_open = self.states[path].label in UNCOMMITTED_STATES
             if f"{path}/".startswith(untracked):
@@ -645,9 +649,9 @@ class FileStates:
             return
         root = self.find_checkout(call.folder)
         for old_name, path in _STAGED_NAME_PATTERN.findall(call.run.output):
-            shown_path = self.make_entry_path(path, root)
+            shown_path = self.format_path_for_entry(path, root)
             if old_name:
-                self._process_listed_move(self.make_entry_path(old_name, root), shown_path)
+                self._process_listed_move(self.format_path_for_entry(old_name, root), shown_path)
             if shown_path in self.states:
                 self._staged_paths.add(shown_path)
                 self.states[shown_path] = FileState(STAGED_STATE)
@@ -689,7 +693,8 @@ class FileStates:
         """
         root = self.find_checkout(call.folder)
         is_unclear = (
-            len(_CONTENT_COMMAND_PATTERN.findall(call.run.command)) != 1 or "-R" in arguments
+            len(_CONTENT_PRINTING_COMMAND_PATTERN.findall(call.run.command)) != 1
+            or "-R" in arguments
         )
         if is_unclear or not root:
             return
@@ -701,7 +706,7 @@ class FileStates:
         shows_commit = len(revisions) > 1 or any(".." in word for word in revisions)
         shows_index = not {"--cached", "--staged"}.isdisjoint(arguments)
         for name, content_hash in _DIFF_CONTENT_PATTERN.findall(call.run.output):
-            path = self.make_entry_path(name, root)
+            path = self.format_path_for_entry(name, root)
             state = self.states.get(path, FileState(""))
             if shows_head:
                 self._compare_with_head(path, content_hash, call)
@@ -734,13 +739,13 @@ class FileStates:
         edit_commit_count = self._commit_count_by_path.get(path, 0)
         commits = self._commits_by_checkout.get(checkout)
         if not commits or self._commit_count <= edit_commit_count:
-            return FileState(UNCHANGED_STATE)
+            return FileState(UNCHANGED_FILE_STATE)
         if (
             path not in self._staged_paths
             and self._last_unknown_commit.get(checkout, 0) <= edit_commit_count
         ):
             # All commits since the edit are known, and none of them includes the file.
-            return FileState(UNCHANGED_STATE)
+            return FileState(UNCHANGED_FILE_STATE)
         if self._commit_count == edit_commit_count + 1:
             return FileState("committed", commits[-1])
         return FileState("committed", RecordedCommit("", commits[-1].branch))
@@ -755,7 +760,7 @@ class FileStates:
             return None
         output = call.run.output
         is_complete = (
-            call.is_only_printing_command
+            call.is_only_command_printing_status
             and OMITTED_MIDDLE_LINE not in output
             and "|" not in call.run.command
             and not select_operands(arguments)
@@ -764,12 +769,12 @@ class FileStates:
             is_complete = is_complete and not _STATUS_HEADING_PATTERN.search(output)
             return _GitStatus(frozenset(), frozenset(), frozenset(), is_complete)
         if _SHORT_STATUS_OPTIONS.intersection(arguments):
-            if not call.is_last_printing_command:
+            if not call.is_last_command_printing_status:
                 return None
             rows = (
                 _SHORT_STATUS_ROW_PATTERN.findall(output)
-                if call.is_only_printing_command
-                else _find_short_status_rows(output)
+                if call.is_only_command_printing_status
+                else _parse_short_status_rows(output)
             )
             staged = []
             for index, work, path in rows:
@@ -792,13 +797,14 @@ class FileStates:
 
     def _make_entry_paths(self, status_paths: Iterable[str], folder: str) -> frozenset[str]:
         names = [path.rpartition(" -> ")[2].strip().strip('"') for path in status_paths]
-        return frozenset(self.make_entry_path(name, folder) for name in names)
+        return frozenset(self.format_path_for_entry(name, folder) for name in names)
 
     def _process_move_row(self, row: str, folder: str) -> None:
         old_name, arrow, new_name = row.partition(" -> ")
         if arrow:
             self._process_listed_move(
-                self.make_entry_path(old_name, folder), self.make_entry_path(new_name, folder)
+                self.format_path_for_entry(old_name, folder),
+                self.format_path_for_entry(new_name, folder),
             )
 
     def _process_listed_move(self, old_path: str, new_path: str) -> None:
@@ -812,8 +818,8 @@ class FileStates:
         operands = select_operands(arguments)
         if len(operands) != 2:
             return
-        old_path = self.make_entry_path(operands[0], folder)
-        new_path = self.make_entry_path(operands[1], folder)
+        old_path = self.format_path_for_entry(operands[0], folder)
+        new_path = self.format_path_for_entry(operands[1], folder)
         is_folder = operands[1].endswith("/") or any(
             path.startswith(f"{new_path}/") for path in self.states
         )
@@ -878,7 +884,7 @@ class FileStates:
         else:
             return
         for path in paths:
-            if self.states[path].label in OPEN_STATES:
+            if self.states[path].label in POSSIBLY_UNCOMMITTED_STATES:
                 self.states[path] = FileState(REVERTED_STATE)
 
     def _process_reverted_commits(self, call: GitCall, arguments: Sequence[str]) -> None:
@@ -897,7 +903,7 @@ class FileStates:
         head = self._top_commits.get(self.find_checkout(call.folder), "")
         targets = [head if word == "HEAD" else word for word in select_operands(arguments)]
         hashes = [target for target in targets if _HASH_PATTERN.fullmatch(target)]
-        if not _NO_COMMIT_OPTIONS.isdisjoint(arguments):
+        if not _OPTIONS_THAT_PREVENT_COMMIT.isdisjoint(arguments):
             commits = commits[:1] * len(hashes)
         for target, commit in zip(hashes, commits, strict=False):
             for former_hash, reverting_commit in list(self._reverting_commits.items()):
@@ -913,17 +919,17 @@ class FileStates:
         """
         operands = select_operands(arguments)
         commits = self._commits_by_checkout.get(self.find_checkout(call.folder), [])
-        removed_count = count_commits_back(operands[0]) if len(operands) == 1 else 0
+        removed_count = parse_commit_count_before_head(operands[0]) if len(operands) == 1 else 0
         removed_commits = commits[-removed_count:] if removed_count else []
         del commits[len(commits) - len(removed_commits) :]
         if "--hard" in arguments:
-            self._set_state_of_commits(removed_commits, FileState(REVERTED_STATE))
+            self._set_state_of_committed_files(removed_commits, FileState(REVERTED_STATE))
         elif "--soft" in arguments:
             self._staged_paths.update(
-                self._set_state_of_commits(removed_commits, FileState(STAGED_STATE))
+                self._set_state_of_committed_files(removed_commits, FileState(STAGED_STATE))
             )
         else:
-            self._set_state_of_commits(removed_commits, FileState(NOT_COMMITTED_STATE))
+            self._set_state_of_committed_files(removed_commits, FileState(NOT_COMMITTED_STATE))
 
     def _process_unstaging(self, call: GitCall, arguments: Sequence[str]) -> None:
         """Process a command that unstages the named files or, if it names none, all files."""
@@ -971,15 +977,17 @@ def derive_file_states(
             if calls[:1] == ["mv"] and not run.has_failed:
                 states.process_move_command(calls[1:], folder, by_git=True)
             elif calls:
-                is_only_printing_command = _is_only_git(parts)
-                is_last_printing_command = is_only_printing_command or words == last_words
+                is_only_command_printing_status = _is_only_git(parts)
+                is_last_command_printing_status = (
+                    is_only_command_printing_status or words == last_words
+                )
                 states.process_git_call(
                     GitCall(
                         tuple(calls),
                         folder,
                         run,
-                        is_only_printing_command,
-                        is_last_printing_command,
+                        is_only_command_printing_status,
+                        is_last_command_printing_status,
                     )
                 )
     for edit in sorted_edits[edit_index:]:
@@ -1019,7 +1027,8 @@ def _is_only_git(simple_commands: Sequence[SimpleCommand]) -> bool:
     """Check whether a run contains only ``cd``, and git commands that print nothing like a status."""
     for words, _ in simple_commands:
         is_git = (
-            words[:1] == ("git",) and next(iterate_git_arguments(words), "") in _QUIET_SUBCOMMANDS
+            words[:1] == ("git",)
+            and next(iterate_git_arguments(words), "") in _SUBCOMMANDS_WITHOUT_STATUS_LIKE_OUTPUT
         )
         if words and words[0] != "cd" and not is_git:
             return False
@@ -1103,7 +1112,7 @@ def _parse_long_status(output: str) -> tuple[list[str], list[str], list[str]]:
     return staged, changed, untracked
 
 
-def _find_short_status_rows(output: str) -> list[tuple[str, str, str]]:
+def _parse_short_status_rows(output: str) -> list[tuple[str, str, str]]:
     """Return the lines of a short ``git status`` at the end of an output.
 
     Each line is split into the letter for the index, the letter for the work tree, and the path.
@@ -1117,7 +1126,7 @@ def _find_short_status_rows(output: str) -> list[tuple[str, str, str]]:
     return rows[::-1]
 
 
-def _make_path_prefixes(status_paths: Iterable[str]) -> tuple[str, ...]:
+def _convert_paths_to_prefixes(status_paths: Iterable[str]) -> tuple[str, ...]:
     """Return the paths that a status lists, each with a single slash at its end.
 
     The results are used as prefixes, because a status may list a new folder instead of the files in

@@ -17,10 +17,10 @@ _HEAD_OPERAND_PATTERN = compile_lazily(r"(?:.*\.\.)?(?:HEAD)?")
 """Matches the operand of a ``git log`` that starts at the top of the checkout: ``HEAD`` or, for
 example, ``main..HEAD``."""
 
-_SELECTING_OPTION_PATTERN = compile_lazily(
+_COMMIT_SELECTING_OPTION_PATTERN = compile_lazily(
     r"--\Z|--(?:all|author|grep|reverse|merges|no-merges|first-parent|skip|branches|remotes|graph)\b|-[SGL]"
 )
-_SELECTING_FILTER_PATTERN = compile_lazily(r"\|\s*(?:e?grep|rg|tail|sed|awk|sort|tac)\b")
+_ROW_SELECTING_FILTER_PATTERN = compile_lazily(r"\|\s*(?:e?grep|rg|tail|sed|awk|sort|tac)\b")
 
 HEAD_MOVING_SUBCOMMANDS = frozenset(
     {
@@ -30,18 +30,18 @@ HEAD_MOVING_SUBCOMMANDS = frozenset(
 """Git subcommands that may move the top commit of a checkout."""
 
 
-def read_top_commits(words: Sequence[str], run: ShellRun) -> list[str]:
+def read_top_commits_from_log(git_arguments: Sequence[str], run: ShellRun) -> list[str]:
     """Return the commits' hashes from a one-line log that starts at the top commit of a checkout.
 
     If the command does not print such a log, return an empty list.
     """
-    if words[0] != "log" or "--oneline" not in words or run.has_failed:
+    if git_arguments[0] != "log" or "--oneline" not in git_arguments or run.has_failed:
         return []
-    if run.command.count(" log") > 1 or _SELECTING_FILTER_PATTERN.search(run.command):
+    if run.command.count(" log") > 1 or _ROW_SELECTING_FILTER_PATTERN.search(run.command):
         return []
-    if any(_SELECTING_OPTION_PATTERN.match(word) for word in words):
+    if any(_COMMIT_SELECTING_OPTION_PATTERN.match(word) for word in git_arguments):
         return []
-    for operand in select_operands(words[1:]):
+    for operand in select_operands(git_arguments[1:]):
         if not operand.isdigit() and _HEAD_OPERAND_PATTERN.fullmatch(operand) is None:
             return []
     return list(_LOG_ROW_PATTERN.findall(run.output))

@@ -46,10 +46,10 @@ class SessionGit(NamedTuple):
 
     ``branch`` is the last branch that git or the client named, or ``""``. ``checkouts`` are the
     folders whose branch is known, the latest first. ``commit_position`` and ``push_position`` are
-    the positions of the last commit and the last push. ``switch_order`` is the sequence number of
+    the positions of the last commit and the last push. ``last_switch_order`` is the sequence number of
     the command that last changed the branch, or 0.
 
-    ``left_branch`` is the last branch that a command showed, if the client later recorded a
+    ``previous_branch`` is the last branch that a command showed, if the client later recorded a
     different branch although no git command had switched to it. Otherwise, it is ``""``.
     """
 
@@ -57,8 +57,8 @@ class SessionGit(NamedTuple):
     checkouts: tuple[SessionCheckout, ...]
     commit_position: RecordPosition | None
     push_position: RecordPosition | None
-    switch_order: int
-    left_branch: str
+    last_switch_order: int
+    previous_branch: str
 
 
 ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
@@ -89,8 +89,8 @@ def collect_session_git(
     """
     branches: dict[str, str] = {}
     checkouts: dict[str, SessionCheckout] = {}
-    switch_order = last_order = 0
-    last_branch = left_branch = ""
+    last_switch_order = last_order = 0
+    last_branch = previous_branch = ""
     for run, parts in commands:
         branch = read_branch(run)
         if not branch:
@@ -98,7 +98,7 @@ def collect_session_git(
         last_order, last_branch = run.position.order, branch
         folder = find_run_folder(run, parts)
         if branches.get(folder, branch) != branch or "Switched to" in run.output:
-            switch_order = run.position.order
+            last_switch_order = run.position.order
         branches[folder] = branch
         if removal_orders.get(folder, 0) <= run.position.order:
             # A dict keeps the position of an existing key, but the latest checkout must be last.
@@ -110,9 +110,9 @@ def collect_session_git(
         and client_checkout.branch != last_branch
     ):
         if last_branch:
-            switch_order = client_checkout.position.order
-        if not _may_have_switched_branch(commands, last_order, switch_order):
-            left_branch = last_branch
+            last_switch_order = client_checkout.position.order
+        if not _may_have_switched_branch(commands, last_order, last_switch_order):
+            previous_branch = last_branch
         checkouts.pop(client_checkout.folder, None)
         checkouts[client_checkout.folder] = client_checkout
     elif client_checkout is not None and not _is_known_checkout(client_checkout, branches):
@@ -124,8 +124,8 @@ def collect_session_git(
         tuple(_list_known_checkouts([*latest_first, *added_worktrees], home)[:MAX_CHECKOUTS]),
         _find_last_git_run(commands, "commit"),
         _find_last_git_run(commands, "push"),
-        switch_order,
-        left_branch,
+        last_switch_order,
+        previous_branch,
     )
 
 
@@ -153,13 +153,13 @@ def _find_added_worktrees(commands: Sequence[ParsedRun]) -> Iterator[SessionChec
             continue
         for words, _ in parts:
             git_arguments = [*shell.iterate_git_arguments(words)] if words[:1] == ("git",) else []
-            folder = _find_added_folder(git_arguments)
+            folder = _find_added_worktree_folder(git_arguments)
             if folder and "-C" not in words:
                 path = posixpath.normpath(posixpath.join(base, folder))
                 yield SessionCheckout(path, match[1], run.result_position)
 
 
-def _find_added_folder(git_arguments: Sequence[str]) -> str:
+def _find_added_worktree_folder(git_arguments: Sequence[str]) -> str:
     """Return the folder of the worktree that a git command adds, as written in the command, or ``""``."""
     if list(git_arguments[:2]) != ["worktree", "add"]:
         return ""

@@ -14,10 +14,10 @@ from resume_hooks.transcripts.records import Record, get_string
 # The minimum number of characters in a replaced text. A shorter text may occur by chance.
 MIN_REPLACED_CHARACTERS = 20
 # If a later edit wrote more than this fraction of the changed text, only the later edit is shown.
-MAX_REPLACED_FRACTION = 0.6
+MAX_REPLACED_TEXT_FRACTION = 0.6
 MAX_REPLACEMENTS = 300  # At most this many later replacements are applied to one text.
 # The maximum number of positions in a text at which an overlap with a later edit is looked for.
-MAX_OVERLAP_TRIALS = 5
+MAX_OVERLAP_POSITIONS_TRIED = 5
 OMITTED_ROW = "[...]"  # The line between the texts of two edits in one call.
 
 # The inputs of a call that contain the text to write.
@@ -70,7 +70,7 @@ def _join_edit_texts(edit_texts: list[str]) -> str:
     return f"\n{OMITTED_ROW}\n".join(filter(None, edit_texts))
 
 
-def find_removed_text(inputs: Record) -> str:
+def find_replaced_text(inputs: Record) -> str:
     """Return the text that a call replaced or removed, or ``""``."""
     return _join_edit_texts([get_string(edit, "old_string") for edit in list_edits(inputs)])
 
@@ -106,16 +106,16 @@ def _apply_replacement(text: str, replacement: _Replacement) -> str:
     if replacement.old_text in text:
         count = -1 if replacement.replaces_all else 1
         changed_text = text.replace(replacement.old_text, replacement.new_text, count)
-        if len(replacement.new_text) > len(changed_text) * MAX_REPLACED_FRACTION:
+        if len(replacement.new_text) > len(changed_text) * MAX_REPLACED_TEXT_FRACTION:
             return ""  # The later edit shows almost the same text.
         return changed_text
     stripped = text.strip()
     if len(stripped) >= MIN_REPLACED_CHARACTERS and stripped in replacement.old_text:
         return ""
-    return _cut_replaced_end(text, replacement)
+    return _remove_replaced_ending(text, replacement)
 
 
-def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
+def _remove_replaced_ending(text: str, replacement: _Replacement) -> str:
     """Cut off the end of a text if a later edit replaced this end together with the text after it.
 
     If the edit left the first lines of this end unchanged, these lines are kept.
@@ -133,7 +133,7 @@ def _cut_replaced_end(text: str, replacement: _Replacement) -> str:
     if len(kept_lines) == len(old_lines):
         return text
     kept_text = text[:start] + "".join(kept_lines)
-    if len(kept_text) < len(text) * (1 - MAX_REPLACED_FRACTION):
+    if len(kept_text) < len(text) * (1 - MAX_REPLACED_TEXT_FRACTION):
         return ""
     return f"{kept_text.rstrip()}\n{OMITTED_ROW}"
 
@@ -144,7 +144,7 @@ def _find_overlap_start(text: str, later_text: str) -> int | None:
     if not beginning.strip():
         return None
     start = text.find(beginning)
-    for _ in range(MAX_OVERLAP_TRIALS):
+    for _ in range(MAX_OVERLAP_POSITIONS_TRIED):
         if start < 0 or len(text[start:].strip()) < MIN_REPLACED_CHARACTERS:
             break  # Such a short overlap may be a coincidence.
         if later_text.startswith(text[start:]):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_remember_secrets
 from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
@@ -64,7 +64,7 @@ _POSTPONEMENT_PATTERN = compile_lazily(
 )
 """Words with which the user postpones work."""
 
-_PUBLISHING_START_PATTERN = compile_lazily(
+_PUBLISHING_REQUEST_START_PATTERN = compile_lazily(
     r"\W*(?:(?:ok(?:ay)?|yes|great|thanks|now|please|and|then|can you|let's)\b\W*)*"
     r"(?:commit|push|merge|rebase|"
     r"create (?:a |the )?(?:draft )?(?:pr|pull request)|open (?:a |the )?(?:pr|pull request))\b",
@@ -108,7 +108,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
     These are an announcement, a question or an offer at the end of the words, and any remaining
     steps that the words mention.
     """
-    text = redact_and_collect(quote.text)
+    text = redact_and_remember_secrets(quote.text)
     sentences = prose.find_last_sentences(text)
     if ends_with_announcement(quote):
         if sentences:
@@ -158,7 +158,7 @@ def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]
         ]
         if not all(_is_publishing_request(prompt) for prompt in later_prompts):
             return
-        steps = _find_steps_under_heading(redact_and_collect(quote.text))
+        steps = _find_steps_under_heading(redact_and_remember_secrets(quote.text))
         for step in steps[:MAX_STEPS_PER_ANSWER]:
             yield make_entry(
                 f'named before the last commit: "{step}"',
@@ -173,7 +173,7 @@ def _is_publishing_request(prompt: Quote) -> bool:
     """Check whether a request only asks to commit or publish the finished work."""
     return (
         len(prompt.text) <= MAX_PUBLISHING_REQUEST_CHARACTERS
-        and _PUBLISHING_START_PATTERN.match(prompt.text) is not None
+        and _PUBLISHING_REQUEST_START_PATTERN.match(prompt.text) is not None
     )
 
 
@@ -184,7 +184,7 @@ def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
         if len(quote.text) > MAX_TYPED_CHARACTERS or quote.position in facts.foreign_prompts:
             continue
         for sentence in prose.split_sentences(
-            redact_and_collect(prose.keep_typed_text(quote.text))
+            redact_and_remember_secrets(prose.keep_typed_text(quote.text))
         ):
             if (
                 _POSTPONEMENT_PATTERN.search(sentence)

@@ -14,11 +14,11 @@ from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.changed_files import SessionPaths, is_temporary
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import (
-    EARLY_REQUEST_ENTRY_TEXT,
+    REQUEST_DURING_TURN_ENTRY_TEXT,
     WORK_CONTINUED_ENTRY_TEXT,
     DigestEntry,
     make_entry,
-    redact_and_collect,
+    redact_and_remember_secrets,
 )
 from resume_hooks.reading.digest.facts import Quote, RecordPosition, ShellRun
 from resume_hooks.reading.digest.file_states import (
@@ -46,7 +46,7 @@ STAGED_LABEL = "staged for the next commit"
 UNTRACKED_LABEL = "not tracked by git"
 CONFLICTS_LABEL = "in conflict, to be resolved"
 MAX_FOREIGN_COMMITS = 5  # At most this many commits by others are listed.
-MAX_NAMED_FILES = 8  # At most this many uncommitted files are listed.
+MAX_LISTED_UNCOMMITTED_FILES = 8  # At most this many uncommitted files are listed.
 # The maximum total number of characters in the names of the uncommitted files.
 MAX_FILE_NAMES_CHARACTERS = 270
 # The maximum number of sub-agents that are listed as running. The same number applies to commands.
@@ -56,7 +56,7 @@ MAX_PLAN_CHARACTERS = 4_000
 # The maximum number of characters in a line about an unanswered call, or in a line of files.
 MAX_ROW_CHARACTERS = 460
 MAX_DOCUMENTS_TO_READ = 2  # The reader is told to read at most this many documents first.
-_STATE_DOCUMENT_PATTERN = compile_lazily(
+_STATUS_DOCUMENT_PATTERN = compile_lazily(
     r"(?:\A|/)(?:[\w.-]*(?:hand-?off|handover|next[-_]steps|progress|status)[\w.-]*|plan|plans?/[\w./-]+|[\w.-]+[-_]plan|"
     r"plan[-_][\w.-]+|todo)\.md\Z",
     re.IGNORECASE,
@@ -97,7 +97,7 @@ def list_present_state(
     interruption = _find_last_interruption(facts)
     if interruption is not None:
         yield make_entry("the user interrupted the work on the last request", interruption.position)
-    yield from _list_answered_request(facts, session_id)
+    yield from _list_state_of_last_request(facts, session_id)
 
 
 def list_pending_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
@@ -135,13 +135,13 @@ def _list_repository_state(
     note = f"last commit {states.head_hash}" if states.head_hash else ""
     if last_commit is not None and (last_push is None or last_push.order < last_commit.order):
         yield make_entry("the session did not push its last commit", last_commit, note)
-    elif last_push is not None and session_git.switch_order <= last_push.order:
+    elif last_push is not None and session_git.last_switch_order <= last_push.order:
         yield make_entry("the session made no commit after its last push", last_push, note)
     yield from _list_stopped_merges(states)
-    yield from _list_foreign_commits(states)
+    yield from _list_commits_by_others(states)
     yield from _list_uncommitted_files_of_session(facts, paths, session_git, states)
     if facts.has_agents_without_transcripts:
-        if any(change.is_reported for change in facts.changes):
+        if any(change.is_known_only_from_report for change in facts.changes):
             reported_changes = "these lists contain only the changes that they reported"
         else:
             reported_changes = "these lists do not contain their changes"
@@ -152,7 +152,7 @@ def _list_session_branches(
     facts: LineageFacts, paths: SessionPaths, session_git: SessionGit
 ) -> Iterator[DigestEntry]:
     """Yield, for each checkout, the branch that the session's output showed last."""
-    is_elsewhere = len(session_git.checkouts) == 1 and not _are_nested(
+    is_elsewhere = len(session_git.checkouts) == 1 and not _is_one_folder_inside_other(
         paths.folder, session_git.checkouts[0].folder
     )
     if len(session_git.checkouts) > 1 or is_elsewhere:
@@ -162,7 +162,7 @@ def _list_session_branches(
                 checkout.position,
             )
     elif session_git.branch and session_git.branch != MISSING_BRANCH_MARKER:
-        yield from _list_last_branch(session_git)
+        yield from _list_lines_about_branches(session_git)
     if facts.later_branch not in {"", MISSING_BRANCH_MARKER, session_git.branch}:
         yield make_entry(f"branch {quote_name(facts.later_branch)}, seen only after the work", "")
 
@@ -181,11 +181,11 @@ def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
             (STAGED_STATE, "added since"),
         ):
             if label in names_by_state:
-                parts.append(f"{words}: {_join_first_names(names_by_state[label])}")
+                parts.append(f"{words}: {_join_names_up_to_limit(names_by_state[label])}")
         yield make_entry("; ".join(parts), merge.position, max_characters=MAX_ROW_CHARACTERS)
 
 
-def _list_foreign_commits(states: FileStates) -> Iterator[DigestEntry]:
+def _list_commits_by_others(states: FileStates) -> Iterator[DigestEntry]:
     """Yield a line with the latest commits that no command in the session made.
 
     The line also lists the files that these commits may include.
@@ -196,11 +196,11 @@ def _list_foreign_commits(states: FileStates) -> Iterator[DigestEntry]:
     text = f"commits that no git command of the session made: {names}"
     paths = [plain_line(path) for path in states.list_files_in_state(MAYBE_COMMITTED_STATE)]
     if paths:
-        text = f"{text}; they may include {_join_first_names(paths)}"
+        text = f"{text}; they may include {_join_names_up_to_limit(paths)}"
     yield make_entry(text, states.foreign_commits_position, max_characters=MAX_ROW_CHARACTERS)
 
 
-def _are_nested(home: str, folder: str) -> bool:
+def _is_one_folder_inside_other(home: str, folder: str) -> bool:
     """Check whether two folders are equal or one of them contains the other."""
     return f"{folder}/".startswith(f"{home}/") or f"{home}/".startswith(f"{folder}/")
 
@@ -238,7 +238,7 @@ def _list_documents(
         ]
         # If no other file was changed later, the last commit contains only the document itself.
         last_work_commit = last_commit if other_files else None
-        note = _format_later_changes(len(other_files), position, last_work_commit)
+        note = _format_changes_after_document(len(other_files), position, last_work_commit)
         if facts.todo_list.is_done_after(position.order):
             note = ", ".join(filter(None, (note, ALL_DONE_NOTE)))
         if other_files:
@@ -269,9 +269,11 @@ def _make_plan_entry(
 ) -> DigestEntry:
     """Return an entry for the last plan that the user approved, with a note if it may be outdated."""
     plan = facts.plans[-1]
-    title = next(prose.split_sentences(redact_and_collect(plan.text[:MAX_PLAN_CHARACTERS])), "")
+    title = next(
+        prose.split_sentences(redact_and_remember_secrets(plan.text[:MAX_PLAN_CHARACTERS])), ""
+    )
     change_count = len(_list_files_changed_after(facts, paths, plan.position.order))
-    notes = [_format_later_changes(change_count, plan.position, last_commit)]
+    notes = [_format_changes_after_document(change_count, plan.position, last_commit)]
     if facts.todo_list.is_done_after(plan.position.order):
         notes.append(ALL_DONE_NOTE)
     newer_plan = find_newest_open_plan(facts)
@@ -281,7 +283,7 @@ def _make_plan_entry(
     return make_entry(text, plan.position, ", ".join(filter(None, notes)))
 
 
-def _format_later_changes(
+def _format_changes_after_document(
     changed_count: int, position: RecordPosition, last_commit: RecordPosition | None
 ) -> str:
     """Return a note on what happened after a document was written, or ``""``.
@@ -339,7 +341,7 @@ def _list_running_work(facts: LineageFacts, session_id: str) -> Iterator[DigestE
         if (
             _is_still_running(run)
             and run.position.order > prompt_order
-            and not _is_finished_watch(facts, run)
+            and not _is_watch_followed_by_answer(facts, run)
             and not _has_run_again(facts, run)
         ):
             background.append(run)
@@ -366,7 +368,7 @@ def _has_run_again(facts: LineageFacts, run: ShellRun) -> bool:
     return False
 
 
-def _is_finished_watch(facts: LineageFacts, run: ShellRun) -> bool:
+def _is_watch_followed_by_answer(facts: LineageFacts, run: ShellRun) -> bool:
     """Check whether a command only watches something and the assistant has answered after it."""
     last = facts.words_since_prompt
     is_answered = last is not None and last.position.order > max(
@@ -380,15 +382,15 @@ _WATCH_COMMAND_PATTERN = compile_lazily(
 )
 
 
-def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
+def _list_lines_about_branches(session_git: SessionGit) -> Iterator[DigestEntry]:
     """Yield a line about the last branch.
 
     If the branch changed although no git command of the session left the earlier branch, also yield
     a line about the earlier branch.
     """
     yield make_entry(f"branch {quote_name(session_git.branch)}, as last seen in the session", "")
-    if session_git.left_branch:
-        former = quote_name(session_git.left_branch)
+    if session_git.previous_branch:
+        former = quote_name(session_git.previous_branch)
         yield make_entry(
             f"branch {former} was left outside the session: files changed there may have been committed since",
             "",
@@ -407,7 +409,7 @@ def _list_uncommitted_files_of_session(
             name for name in _list_latest_files(facts, paths) if name not in states.removed_paths
         ]
         if names:
-            shown_names = _join_first_names(names)
+            shown_names = _join_names_up_to_limit(names)
             yield make_entry(
                 f"no git command ran; changed: {shown_names}", "", max_characters=MAX_ROW_CHARACTERS
             )
@@ -432,14 +434,16 @@ def _list_uncommitted_files_of_session(
             "all of the session's own changes are committed", session_git.commit_position
         )
     other_names: list[str] = []
-    folders = _collect_folders([*_list_files_changed_after(facts, paths, 0), *states.states])
+    folders = _list_all_parent_folders(
+        [*_list_files_changed_after(facts, paths, 0), *states.states]
+    )
     for path in sorted(states.listed_paths):
         is_foreign = path not in states.states or not _was_changed_by_session(path, states)
         if is_foreign and not posixpath.isabs(path) and path.rstrip("/") not in folders:
             other_names.append(plain_line(path))
     if other_names and states.last_status_position is not None:
         yield make_entry(
-            f"git status also lists: {_join_first_names(other_names)}",
+            f"git status also lists: {_join_names_up_to_limit(other_names)}",
             states.last_status_position,
             max_characters=MAX_ROW_CHARACTERS,
         )
@@ -468,11 +472,11 @@ def _list_uncommitted_paths(
         (UNTRACKED_LABEL, new_paths),
     ):
         if names:
-            shown_names = _join_first_names([plain_line(name) for name in names])
+            shown_names = _join_names_up_to_limit([plain_line(name) for name in names])
             yield make_entry(f"{label}: {shown_names}", "", max_characters=MAX_ROW_CHARACTERS)
 
 
-def _collect_folders(names: Sequence[str]) -> frozenset[str]:
+def _list_all_parent_folders(names: Sequence[str]) -> frozenset[str]:
     """Return the folders that contain any of these files, including all parent folders."""
     folders: set[str] = set()
     for name in names:
@@ -483,11 +487,11 @@ def _collect_folders(names: Sequence[str]) -> frozenset[str]:
     return frozenset(folders)
 
 
-def _join_first_names(names: Sequence[str]) -> str:
+def _join_names_up_to_limit(names: Sequence[str]) -> str:
     """Return as many names as fit into a line, followed by the number of names that do not fit."""
     shown_names: list[str] = []
     remaining_characters = MAX_FILE_NAMES_CHARACTERS
-    for name in names[:MAX_NAMED_FILES]:
+    for name in names[:MAX_LISTED_UNCOMMITTED_FILES]:
         remaining_characters -= len(name) + 2
         if shown_names and remaining_characters < 0:
             break
@@ -520,7 +524,7 @@ def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
         )
 
 
-def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
+def _list_state_of_last_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
     """Yield a line that says that the last request was answered, or why it may still be unanswered.
 
     The request was answered if the last words neither ask nor announce anything, and no call or
@@ -531,9 +535,9 @@ def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[Dig
     if (
         last_words is None
         and facts.closing_quotes
-        and facts.closing_quotes[-1] is facts.interrupted_words
+        and facts.closing_quotes[-1] is facts.words_before_interruption
     ):
-        yield make_entry(EARLY_REQUEST_ENTRY_TEXT, facts.closing_quotes[-1].position)
+        yield make_entry(REQUEST_DURING_TURN_ENTRY_TEXT, facts.closing_quotes[-1].position)
     elif last_words is None:
         yield from _list_interrupted_former_request(facts)
     if last_words is None or _find_report_after(facts, last_words) is not None:
@@ -616,7 +620,7 @@ def _list_uncommitted_files(
         for name in sorted(repository.conflicting_paths):
             path = posixpath.join(repository.root_folder, name)
             conflicts.append(quote_name(plain_line(paths.make_relative_path(path))))
-        row = f"{CONFLICTS_LABEL}: {_join_first_names(conflicts)}"
+        row = f"{CONFLICTS_LABEL}: {_join_names_up_to_limit(conflicts)}"
         yield make_entry(row, "", max_characters=MAX_ROW_CHARACTERS)
     names: dict[str, str] = {}
     for name in repository.dirty_paths - repository.conflicting_paths:
@@ -645,7 +649,7 @@ def _find_state_documents(
         path = plain_line(paths.make_relative_path(change.path, change.folder))
         if path in documents:
             continue
-        is_document = _STATE_DOCUMENT_PATTERN.search(path) is not None and "template" not in path
+        is_document = _STATUS_DOCUMENT_PATTERN.search(path) is not None and "template" not in path
         if is_document or change.path == facts.plan_file:
             documents[path] = change.position
     return list(documents.items())

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import (
-    EARLY_REQUEST_ENTRY_TEXT,
+    REQUEST_DURING_TURN_ENTRY_TEXT,
     WORK_CONTINUED_ENTRY_TEXT,
     Digest,
     DigestEntry,
@@ -368,7 +368,7 @@ def _format_omission_notes(digest: Digest) -> Iterator[str]:
 def _has_unfinished_turn(digest: Digest) -> bool:
     """Check whether the assistant wrote the last words in the middle of the work."""
     return any(
-        entry.text in {WORK_CONTINUED_ENTRY_TEXT, EARLY_REQUEST_ENTRY_TEXT}
+        entry.text in {WORK_CONTINUED_ENTRY_TEXT, REQUEST_DURING_TURN_ENTRY_TEXT}
         for entry in digest.section_entries("now")
     )
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_remember_secrets
 from resume_hooks.reading.digest.failed_commands import describe_last_failure
 from resume_hooks.reading.digest.session_commands import (
     TEMPORARY_PATH_PATTERN,
@@ -148,7 +148,9 @@ def list_instructions(
         return
     body_match = _INSTRUCTIONS_BODY_PATTERN.search(instructions.text)
     body = body_match[1] if body_match is not None else instructions.text
-    body = redact_and_collect(body.partition(_SKILL_LIST_START)[0][:MAX_INSTRUCTIONS_CHARACTERS])
+    body = redact_and_remember_secrets(
+        body.partition(_SKILL_LIST_START)[0][:MAX_INSTRUCTIONS_CHARACTERS]
+    )
     body = body.strip()
     if not body:
         return  # The client sent its list of skills without any instructions.

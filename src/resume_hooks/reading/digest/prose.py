@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.redaction.lazy_patterns import compile_lazily
-from resume_hooks.transcripts.client_insertions import replace_insertions
+from resume_hooks.transcripts.client_insertions import remove_inserted_texts
 
 # The maximum number of characters in a sentence. Longer sentences are cut.
 MAX_SENTENCE_CHARACTERS = 320
@@ -105,12 +105,12 @@ def keep_typed_text(text: str) -> str:
     filled_in = COMMAND_TEMPLATE_PATTERN.match(text)
     if filled_in is not None:
         text = filled_in[1]
-    return replace_insertions(text, lambda _: "")
+    return remove_inserted_texts(text, lambda _: "")
 
 
 def mark_pastes(text: str) -> str:
     """Return the user's words in a prompt, with a line before and after each pasted text."""
-    return replace_insertions(
+    return remove_inserted_texts(
         text, lambda pasted: f"\n{PASTE_START}\n{pasted.strip()}\n{PASTE_END}\n"
     )
 

@@ -19,7 +19,7 @@ from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.check_scopes import CheckRun, PassedChecks, selects_tests
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.edited_files import EditedFiles
-from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_remember_secrets
 from resume_hooks.reading.digest.facts import EMPTY_RESULT_TEXTS, RecordPosition, ShellRun
 from resume_hooks.reading.digest.git_seen import FolderRemoval, find_run_folder
 from resume_hooks.reading.digest.prose import cut_line
@@ -155,7 +155,9 @@ def list_working_commands(
         command_text = command.run.command
         # The text is redacted first, because an escape such as "\n" before a secret would hide the
         # secret from the rules.
-        shown_command = redact_and_collect(command_text) if "\n" in command_text else command_text
+        shown_command = (
+            redact_and_remember_secrets(command_text) if "\n" in command_text else command_text
+        )
         entry = make_entry(
             shell.make_runnable_command(shown_command, folder),
             command.run.position,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, replies, shell
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_remember_secrets
 from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.statements import (
     HEADING_PATTERN,
@@ -140,7 +140,8 @@ def _list_rules(name: str, quote: Quote, passed_text: str) -> Iterator[DigestEnt
     ``passed_text`` is the text of the skill's finished steps.
     """
     body = _TAG_PATTERN.sub(
-        "", redact_and_collect(quote.text[: 2 * MAX_SKILL_CHARACTERS])[:MAX_SKILL_CHARACTERS]
+        "",
+        redact_and_remember_secrets(quote.text[: 2 * MAX_SKILL_CHARACTERS])[:MAX_SKILL_CHARACTERS],
     )
     if len(quote.text) > MAX_SKILL_CHARACTERS:
         body = body.rpartition("\n")[0]
@@ -225,7 +226,9 @@ def find_skill_steps(text: str) -> list[SkillStep]:
         steps = []
         for match, end in list(zip(matches, ends, strict=True))[:MAX_SKILL_STEPS]:
             body = searched_text[match.end() : end]
-            text = redact_and_collect(f"{match[1].strip()}\n{prose.join_wrapped_rows(body)}")
+            text = redact_and_remember_secrets(
+                f"{match[1].strip()}\n{prose.join_wrapped_rows(body)}"
+            )
             rows = [" ".join(row.split()) for row in text.split("\n") if row.strip()]
             steps.append(SkillStep(int(match[2]), tuple(rows), _find_programs(body)))
         return steps

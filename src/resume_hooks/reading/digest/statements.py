@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_remember_secrets
 from resume_hooks.reading.digest.facts import Quote, RecordPosition
 from resume_hooks.reading.digest.prose import is_question
 from resume_hooks.reading.digest.pull_requests import PullRequests
@@ -508,10 +508,10 @@ _PASTE_ANNOUNCEMENT_PATTERN = compile_lazily(
 
 def _keep_prompt_ends(text: str) -> str:
     if len(text) <= MAX_TYPED_CHARACTERS:
-        return redact_and_collect(text)
+        return redact_and_remember_secrets(text)
     max_end = MAX_TYPED_CHARACTERS // 2
-    head = redact_and_collect(text[:MAX_TYPED_CHARACTERS])[:max_end]
-    tail = redact_and_collect(text[-MAX_TYPED_CHARACTERS:])[-max_end:]
+    head = redact_and_remember_secrets(text[:MAX_TYPED_CHARACTERS])[:max_end]
+    tail = redact_and_remember_secrets(text[-MAX_TYPED_CHARACTERS:])[-max_end:]
     return f"{head}\n{tail}"
 
 
@@ -597,7 +597,7 @@ def list_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
     """
     yield from (make_entry(quote.text, quote.position) for quote in facts.questions)
     if quote := facts.words_since_prompt:
-        sentences = prose.find_last_sentences(redact_and_collect(quote.text))
+        sentences = prose.find_last_sentences(redact_and_remember_secrets(quote.text))
         for sentence in sentences[-prose.MAX_LAST_SENTENCES :]:
             if is_question(sentence):
                 yield make_entry(sentence, quote.position)

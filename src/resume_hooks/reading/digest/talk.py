@@ -15,7 +15,11 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, replies
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.entries import MessageKind, TalkMessage, redact_and_collect
+from resume_hooks.reading.digest.entries import (
+    MessageKind,
+    TalkMessage,
+    redact_and_remember_secrets,
+)
 from resume_hooks.reading.digest.facts import Quote, RecordPosition
 from resume_hooks.reading.digest.open_calls import find_open_calls
 from resume_hooks.reading.digest.repeated_prompts import LaterPrompts
@@ -252,7 +256,7 @@ def _find_previous_words(quote: Quote, facts: LineageFacts) -> str:
         facts.assistant_quotes, quote.position.order, key=lambda reply: reply.position.order
     )
     if index:
-        return redact_and_collect(facts.assistant_quotes[index - 1].text)
+        return redact_and_remember_secrets(facts.assistant_quotes[index - 1].text)
     return ""
 
 
@@ -403,7 +407,7 @@ def format_prompt(text: str, max_template_characters: int = MAX_TEMPLATE_CHARACT
     If the message is a command's template that contains the user's words, at most
     ``max_template_characters`` of the template are kept.
     """
-    redacted = redact_and_collect(text)
+    redacted = redact_and_remember_secrets(text)
     template_match = prose.COMMAND_TEMPLATE_PATTERN.fullmatch(redacted)
     if template_match is None:
         return format_text(_mark_long_text_as_pasted(redacted), MAX_MESSAGE_CHARACTERS)
@@ -467,7 +471,9 @@ def format_text_with_blocks(text: str, max_characters: int) -> str:
 def _clean_text(text: str) -> str:
     """Return a text without secrets, control characters, and texts that the client inserted."""
     cleaned = plain_text(
-        redact_and_collect(prose.keep_typed_text(text) if "<system-reminder>" in text else text)
+        redact_and_remember_secrets(
+            prose.keep_typed_text(text) if "<system-reminder>" in text else text
+        )
     )
     return cleaned.replace("\t", "    ").strip()
 

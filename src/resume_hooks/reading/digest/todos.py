@@ -189,7 +189,9 @@ def _asks_or_offers(answer: Quote) -> bool:
 
 def _list_final_answers(facts: LineageFacts) -> list[Quote]:
     """Return the assistant's last words of each finished turn, oldest first."""
-    quotes = [quote for quote in facts.closing_quotes if quote is not facts.interrupted_words]
+    quotes = [
+        quote for quote in facts.closing_quotes if quote is not facts.words_before_interruption
+    ]
     last_words = facts.words_since_prompt
     if last_words is not None and facts.last_call_order < last_words.position.order:
         quotes.append(last_words)

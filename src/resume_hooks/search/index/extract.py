@@ -19,7 +19,7 @@ from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_STAR
 from resume_hooks.transcripts import metadata_records, records, script_calls
 from resume_hooks.transcripts.attachments import (
     QUEUED,
-    REPLACEABLE_KINDS,
+    TRIMMABLE_ATTACHMENT_KINDS,
     attachment_kind,
     iterate_sent_texts,
     list_hook_texts,
@@ -111,7 +111,7 @@ class TextExtractor:
         """Return the texts of a record, or None if it has none."""
         self._is_imported = self._is_imported or metadata_records.IMPORT_FIELD in record
         kind = records.get_kind(record)
-        if kind in metadata_records.SILENT_KINDS:
+        if kind in metadata_records.KINDS_WITHOUT_CONVERSATION_TEXT:
             return None
         texts: RecordTexts | None
         if kind == records.ASSISTANT:
@@ -132,7 +132,7 @@ class TextExtractor:
             if script_calls.is_copy_of_error(record):
                 texts = None
             else:
-                texts = self._extract_user_texts(script_calls.add_result_text(record))
+                texts = self._extract_user_texts(script_calls.fill_empty_result(record))
         elif kind in metadata_records.TITLE_FIELDS_BY_KIND:
             texts = self._extract_title(
                 get_string(record, metadata_records.TITLE_FIELDS_BY_KIND[kind])
@@ -250,10 +250,10 @@ class TextExtractor:
 def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
     if kind == records.ATTACHMENT:
         sent_kind = attachment_kind(record)
-        if sent_kind not in REPLACEABLE_KINDS and sent_kind != QUEUED:
+        if sent_kind not in TRIMMABLE_ATTACHMENT_KINDS and sent_kind != QUEUED:
             return None
         texts = [text for _, text in iterate_sent_texts(record)]
-        if any(metadata_records.LATER_PART_BEGINNING in text for text in texts):
+        if any(metadata_records.LATER_PART_PREFIX in text for text in texts):
             # Later parts of an opening continue its quotes, which are indexed in the sessions that
             # they come from. ``list_hook_texts`` joins the parts of a hook's text, and omits all
             # other texts.

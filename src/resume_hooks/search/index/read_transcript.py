@@ -196,7 +196,7 @@ class _RecordReader:
     def add_line(self, line: Line) -> None:
         # The raw line is parsed, because copying each line without its newline would be slow.
         record = records.parse_record(line.raw if line.offset else line.body)
-        if record is None or self.copy_detector.is_copy(record):
+        if record is None or self.copy_detector.is_copy_of_earlier_record(record):
             return
         self.turn += opens_turn(record, is_subagent=self._subagent)
         self.cwd = self.cwd or get_string(record, "cwd")

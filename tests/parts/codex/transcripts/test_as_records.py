@@ -111,7 +111,9 @@ def test_live_records_match_the_request(rollout: Path, tmp_path: Path) -> None:
         elif items.item_type(one.payload) == items.REASONING_TYPE and items.item_text(one.payload):
             assert items.item_text(one.payload) in thoughts
     pairs = items.pair_calls_with_outputs([one.payload for one in history.items])
-    own = {name: answer for name, (_, answer) in transcript.call_results.items() if name in pairs}
+    own = {
+        name: answer for name, (_, answer) in transcript.nodes_by_call_id.items() if name in pairs
+    }
     assert own.keys() == pairs.keys()
     assert [name for name, pair in pairs.items() if pair.output_index < 0] == [
         n for n, answer in own.items() if not answer

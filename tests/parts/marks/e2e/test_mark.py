@@ -19,7 +19,7 @@ from resume_hooks.parts.marks import plan_back
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.transcripts.linearize import find_largest_valid_count, linearize_chain
+from resume_hooks.transcripts.linearize import find_max_valid_record_count, linearize_chain
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
@@ -238,7 +238,7 @@ def choose_answers_without_open_calls(
         if node.kind == "assistant"
         and not node.call_ids
         and node.character_count
-        and find_largest_valid_count(row, place) == place
+        and find_max_valid_record_count(row, place) == place
     ]
     return random_generator.sample(ends, min(max_count, len(ends)))
 

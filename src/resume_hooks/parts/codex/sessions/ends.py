@@ -27,8 +27,8 @@ from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, parse_first_li
 from resume_hooks.paths import project_key
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import (
-    BYTES_PER_FILE_END,
-    EXTENDED_BYTES_PER_FILE_END,
+    BYTES_READ_AT_EACH_END,
+    BYTES_READ_AT_EACH_END_ON_RETRY,
     HeadTail,
     find_first_prompt,
 )
@@ -59,12 +59,12 @@ class RolloutEnds(HeadTail):
                 f"{path} can't be read: {error.strerror}", "Check the path."
             ) from error
         with open_rollout(path) as stream:
-            self.head = stream.read(BYTES_PER_FILE_END)
+            self.head = stream.read(BYTES_READ_AT_EACH_END)
             # The first line can be long, because it contains the instructions for the model.
             if b"\n" not in self.head:
-                self.head += stream.readline(EXTENDED_BYTES_PER_FILE_END)
+                self.head += stream.readline(BYTES_READ_AT_EACH_END_ON_RETRY)
             is_compressed = path.endswith(COMPRESSED_SUFFIX)
-            tail_start = max(len(self.head), status.st_size - BYTES_PER_FILE_END)
+            tail_start = max(len(self.head), status.st_size - BYTES_READ_AT_EACH_END)
             tail = b""
             if not is_compressed and tail_start < status.st_size:
                 stream.seek(tail_start)
@@ -202,7 +202,7 @@ class RolloutEnds(HeadTail):
     def early_records(self) -> Iterator[Record]:
         """The records in the first megabyte of the file."""
         with open_rollout(self.path) as stream:
-            file_part = stream.read(EXTENDED_BYTES_PER_FILE_END)
+            file_part = stream.read(BYTES_READ_AT_EACH_END_ON_RETRY)
         return self._convert_lines(_parse_lines(file_part, self.path))
 
     def _find_last_metadata_value(self, record_type: str) -> str:

@@ -21,9 +21,9 @@ import orjson
 
 from resume_hooks.parts.codex.transcripts.items import HOSTED_CALL_TYPES, call_arguments, item_type
 from resume_hooks.transcripts.records import (
+    KEYBOARD_TEXT_INPUT_NAME,
     POLL_TOOL,
     POLLED_TASK_FIELD,
-    TYPED_TEXT_INPUT,
     Record,
     get_string,
     list_objects,
@@ -172,7 +172,7 @@ def _parse_polling_calls(code: str) -> list[Record]:
             return []
         poll: Record = {POLLED_TASK_FIELD: match[1]}
         if typed_characters := _parse_literal(match[2] or ""):
-            poll[TYPED_TEXT_INPUT] = typed_characters
+            poll[KEYBOARD_TEXT_INPUT_NAME] = typed_characters
         polls.append(poll)
     return polls
 

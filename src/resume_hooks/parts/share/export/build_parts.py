@@ -185,7 +185,7 @@ class _ConversationBuilder:
             yield self._build_text_part(SUMMARY, render_record_text(record), record)
         elif kind == records.USER and not record.get("isMeta"):
             yield from self._build_user_parts(record)
-        elif kind not in records.CHAIN_KINDS:
+        elif kind not in records.CHAIN_RECORD_KINDS:
             # The record was written by a program that exports plain messages.
             yield from self._build_note_parts(
                 get_string(message, "role") or kind, render_record_text(record)
@@ -264,7 +264,7 @@ class _ConversationBuilder:
             (block for block in records.list_results(record) if records.call_id(block) == call_id),
             None,
         )
-        agent = self.agents.pop(records.answering_agent(record), None)
+        agent = self.agents.pop(records.agent_id_of_result(record), None)
         if agent:
             part = self._builder.build_agent_part(agent, self._depth)
         else:
@@ -314,6 +314,6 @@ class _ConversationBuilder:
         if self._last_record[0] != node.line_number:
             self._last_record = (
                 node.line_number,
-                script_calls.add_result_text(read_record(self._stream, node)),
+                script_calls.fill_empty_result(read_record(self._stream, node)),
             )
         return self._last_record[1]

@@ -30,7 +30,7 @@ from resume_hooks.sessions.project_folder import home_folder_of_session
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.transcript import Observer
+from resume_hooks.transcripts.transcript import RecordObserver
 
 CHARACTERS_PER_WRITE = 64 * 1024  # Number of characters to write in one step.
 MAX_FILE_NAME_CHARACTERS = 60  # Maximum number of characters of the title in a file name.
@@ -64,7 +64,7 @@ class Document:
         sessions: Sequence[SessionFile],
         options: DocumentOptions,
         where: Where,
-        observers: Sequence[Observer] = (),
+        observers: Sequence[RecordObserver] = (),
     ) -> None:
         self.sessions = tuple(sessions)
         self.options = options

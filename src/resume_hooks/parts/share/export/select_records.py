@@ -20,7 +20,7 @@ from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
+from resume_hooks.transcripts.transcript import RecordObserver, Transcript, scan_transcript
 
 CONVERSATION, LIVE_ONLY, ALL_RECORDS = "whole", "live", "all"
 """These values select the records of a document. ``CONVERSATION`` selects the records that led to
@@ -52,7 +52,10 @@ class ExportConversation(NamedTuple):
 
 
 def select_conversation(
-    session: SessionFile, record_range: str, known_ids: set[str], observers: Sequence[Observer] = ()
+    session: SessionFile,
+    record_range: str,
+    known_ids: set[str],
+    observers: Sequence[RecordObserver] = (),
 ) -> ExportConversation:
     """Return the records of a session, except those whose uuids are in ``known_ids``.
 
