@@ -15,5 +15,5 @@ if __name__ == "__main__":
     from resume_hooks.hooks import fallback
 
     if sys.argv[1:] == ["module"]:
-        sys.exit(fallback.answer_module())
+        sys.exit(fallback.write_reply_to_module())
     fallback.main()

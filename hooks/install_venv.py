@@ -86,14 +86,14 @@ def build_venv(data_folder: Path, lock_files: list[Path]) -> None:
         if tool and not wants_driver and borrow_packages(new_venv, tool):
             switch_venv(data_folder, new_venv)
             return
-        maker = find_venv_maker()
+        creator = find_venv_maker()
         if lacks_only_database_driver(data_folder):
-            add_driver(data_folder / "venv", maker)
+            install_database_driver(data_folder / "venv", creator)
             return
-        create_venv(new_venv, maker, ENGINE_LOCK_FILE)
+        create_venv(new_venv, creator, ENGINE_LOCK_FILE)
         if wants_driver:
             try:
-                add_driver(new_venv, maker)
+                install_database_driver(new_venv, creator)
             except BuildError as error:
                 driver_error = error
         # Copied last, because this file marks the venv as complete.
@@ -146,10 +146,10 @@ def borrow_packages(new_venv: Path, tool_python: str) -> bool:
     return True
 
 
-def add_driver(venv: Path, maker: str) -> None:
+def install_database_driver(venv: Path, creator: str) -> None:
     """Install the database driver for a team into a venv."""
     try:
-        install_locked_packages(venv, maker, TEAM_LOCK_FILE, "import psycopg")
+        install_locked_packages(venv, creator, TEAM_LOCK_FILE, "import psycopg")
     except BuildError as error:
         raise BuildError(f"the database driver for a team: {error}") from error
     shutil.copyfile(TEAM_LOCK_FILE, venv / TEAM_LOCK_FILE.name)

@@ -21,8 +21,8 @@ if __name__ == "__main__":
     try:
         from resume_hooks.hooks.client_module import main
     except ImportError:  # There is no venv yet, or it was built for an earlier version.
-        from resume_hooks.hooks.fallback import answer_module as main
         from resume_hooks.hooks.fallback import mark_venv_broken
+        from resume_hooks.hooks.fallback import write_reply_to_module as main
 
         mark_venv_broken()
     status = main()

@@ -90,16 +90,16 @@ def venv_python(venv: Path) -> Path:
     return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def create_venv(venv: Path, maker: str, lock_file: Path) -> None:
-    """Create a venv with the packages in a lock file. `maker` is the path of a Python, or "uv"."""
-    if maker == "uv":
+def create_venv(venv: Path, creator: str, lock_file: Path) -> None:
+    """Create a venv with the packages in a lock file. `creator` is the path of a Python, or "uv"."""
+    if creator == "uv":
         run_step("uv venv", *UV_COMMAND, "venv", "--no-project", "--python", ">=3.11", str(venv))
     else:
-        run_step("python -m venv", maker, "-I", "-m", "venv", str(venv))
-    install_locked_packages(venv, maker, lock_file, IMPORT_CHECK_CODE)
+        run_step("python -m venv", creator, "-I", "-m", "venv", str(venv))
+    install_locked_packages(venv, creator, lock_file, IMPORT_CHECK_CODE)
 
 
-def install_locked_packages(venv: Path, maker: str, lock_file: Path, check_code: str) -> None:
+def install_locked_packages(venv: Path, creator: str, lock_file: Path, check_code: str) -> None:
     """Install the packages in a lock file into `venv`, and check with the code `check_code` that they load.
 
     Only wheels with the locked hashes are installed. Dependencies are not resolved, and no build
@@ -108,21 +108,23 @@ def install_locked_packages(venv: Path, maker: str, lock_file: Path, check_code:
     """
     venv_python_path = str(venv_python(venv))
     wheels = lock_file.parent / "wheels"
-    if not (wheels.is_dir() and _is_installed_from(wheels, venv_python_path, maker, lock_file)):
-        _pip_install(venv_python_path, maker, lock_file)
+    if not (wheels.is_dir() and _is_installed_from(wheels, venv_python_path, creator, lock_file)):
+        _pip_install(venv_python_path, creator, lock_file)
     run_step("the import check", venv_python_path, "-I", "-c", check_code)
 
 
-def _is_installed_from(wheels: Path, venv_python_path: str, maker: str, lock_file: Path) -> bool:
+def _is_installed_from(wheels: Path, venv_python_path: str, creator: str, lock_file: Path) -> bool:
     try:
-        _pip_install(venv_python_path, maker, lock_file, "--no-index", "--find-links", str(wheels))
+        _pip_install(
+            venv_python_path, creator, lock_file, "--no-index", "--find-links", str(wheels)
+        )
     except BuildError as error:
         print(f"{wheels} can't be used: {error}", file=sys.stderr)
         return False
     return True
 
 
-def _pip_install(venv_python_path: str, maker: str, lock_file: Path, *source: str) -> None:
+def _pip_install(venv_python_path: str, creator: str, lock_file: Path, *source: str) -> None:
     locked = (
         *source,
         "--require-hashes",
@@ -132,7 +134,7 @@ def _pip_install(venv_python_path: str, maker: str, lock_file: Path, *source: st
         "-r",
         str(lock_file),
     )
-    if maker == "uv":
+    if creator == "uv":
         run_step(
             "uv pip install", *UV_COMMAND, "pip", "install", "--python", venv_python_path, *locked
         )

@@ -17,7 +17,7 @@ import pytest
 from resume_hooks import part_table, questions, seam
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.verb_table import VERBS, load_command
-from resume_hooks.hooks.triggers import TRIGGER_ROWS
+from resume_hooks.hooks.triggers import TRIGGER_TABLE
 from resume_hooks.parts import PART_NAMES
 from tests.needs import REPO
 
@@ -102,7 +102,7 @@ def _subclasses_of(parent_class: type[VerbOptions]) -> list[type[VerbOptions]]:
 
 
 @pytest.mark.parametrize(
-    "name", sorted({row.module for row in TRIGGER_ROWS.values() if row.module})
+    "name", sorted({row.module for row in TRIGGER_TABLE.values() if row.module})
 )
 def test_every_module_of_a_trigger_exists(name: str) -> None:
     """Every module that the prompt hook loads by name exists."""

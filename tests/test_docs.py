@@ -84,7 +84,7 @@ def test_every_verb_command_and_trigger_is_documented() -> None:
     assert not [verb for verb in VERBS if f"\n## {verb}\n" not in verbs]
     assert not [
         row.command
-        for row in triggers_table.TRIGGER_ROWS.values()
+        for row in triggers_table.TRIGGER_TABLE.values()
         if row.command and f"`/{row.command}" not in commands
     ]
     assert not [
@@ -307,9 +307,9 @@ def is_any_part_missing() -> bool:
 
 def test_every_trigger_in_the_pages_exists() -> None:
     """Every trigger in the pages exists."""
-    rows = triggers_table.TRIGGER_ROWS.values()
+    rows = triggers_table.TRIGGER_TABLE.values()
     bare = {row.command for row in rows if row.command}
-    long = {*triggers_table.TRIGGER_ROWS, *(name for row in rows for name in row.aliases)}
+    long = {*triggers_table.TRIGGER_TABLE, *(name for row in rows for name in row.aliases)}
     failed = []
     for page in PAGE_PATHS:
         for shown in re.findall(

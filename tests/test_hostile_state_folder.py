@@ -19,7 +19,7 @@ from resume_hooks.archive.vault import commit, trash
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import StoredQuestion
-from resume_hooks.maintenance.doctor import find_state_problems
+from resume_hooks.maintenance.doctor import find_state_folder_problems
 from resume_hooks.paths import Where, is_private_folder, make_private_folder
 from resume_hooks.search.index.connect import index_status, opened_index
 from resume_hooks.search.index.database import TABLE_FILE_NAME
@@ -308,7 +308,7 @@ def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
     for act in STATE_WRITER_FUNCTIONS.values():
         act(config_home)
     state = state_folder(config_home)
-    assert find_state_problems(str(state)) == []
+    assert find_state_folder_problems(str(state)) == []
     (state / "a-link").symlink_to("/etc/passwd")
     os.mkfifo(state / "b-pipe")
     os.chmod(state / "links.jsonl", 0o644)
@@ -318,7 +318,7 @@ def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
     if os.getuid() == 0:
         (state / "b-theirs").write_text("")
         os.chmod(state / "b-theirs", 0o600)
-    found = {Path(one.path).name: one.remedy for one in find_state_problems(str(state))}
+    found = {Path(one.path).name: one.remedy for one in find_state_folder_problems(str(state))}
     assert set(found) == {"a-link", "b-pipe", "links.jsonl", "settings.json", "z"}
     assert "chmod" in found["links.jsonl"]
     assert all(remedy.startswith("Run: ") for remedy in found.values())
@@ -334,8 +334,8 @@ def test_suggested_commands_repair_the_state_folder(config_home: ConfigHome) -> 
     os.chmod(state / "links.jsonl", 0o644)
     (config_home.root / "copy").hardlink_to(state / "settings.json")
     (state / "a link").symlink_to("/etc/passwd")
-    for one in find_state_problems(str(state)):
+    for one in find_state_folder_problems(str(state)):
         command = one.remedy.removeprefix("Run: ")
         subprocess.run(["sh", "-c", f"umask 077; {command}"], check=True, timeout=10)
-    assert find_state_problems(str(state)) == []
+    assert find_state_folder_problems(str(state)) == []
     assert shutil.which("sh")

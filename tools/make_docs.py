@@ -25,7 +25,7 @@ from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.triggers import (
     COMMAND_NOT_ALONE_HINT,
     TRIGGER_ALIASES,
-    TRIGGER_ROWS,
+    TRIGGER_TABLE,
     TYPED_SIGN,
 )
 from resume_hooks.part import Answer, Option, Part
@@ -90,7 +90,7 @@ def build_generated_files() -> dict[Path, str]:
         },
         **{
             ROOT / "commands" / f"{each.name}.md": build_command_page(each)
-            for each in TRIGGER_ROWS.values()
+            for each in TRIGGER_TABLE.values()
             if has_page(each)
         },
     }
@@ -296,7 +296,7 @@ def insert_table(page: str, name: str, table: str) -> str:
 def triggers_table() -> str:
     """Return a table of the triggers. Each row has the two forms of a trigger."""
     rows = []
-    for each in TRIGGER_ROWS.values():
+    for each in TRIGGER_TABLE.values():
         if not each.is_module_only:
             typed = [
                 f"`>{name}{each.argument and f' {each.argument}'}`"
@@ -317,22 +317,22 @@ def commands_module() -> str:
     bare: list[dict[str, object]] = [
         {"name": each.command, "description": each.description, "argumentHint": each.argument}
         | ({"immediate": True} if each.is_read_only else {})
-        for each in TRIGGER_ROWS.values()
+        for each in TRIGGER_TABLE.values()
         if each.command
     ]
     prefixed = [
-        f"{COMMAND_PREFIX[1:]}{each.name}" for each in TRIGGER_ROWS.values() if has_page(each)
+        f"{COMMAND_PREFIX[1:]}{each.name}" for each in TRIGGER_TABLE.values() if has_page(each)
     ]
     lists = (("COMMANDS", bare), ("PREFIXED_COMMANDS", prefixed))
     head = (
         "// The names of our commands in the client, and its messages. Made by `make docs` from the trigger "
         "table.\n"
     )
-    meant = {**{name: name for name in TRIGGER_ROWS}, **TRIGGER_ALIASES}
+    meant = {**{name: name for name in TRIGGER_TABLE}, **TRIGGER_ALIASES}
     answered = [
         f"{TYPED_SIGN}{name}"
         for name, verb in meant.items()
-        if not TRIGGER_ROWS[verb].is_module_only and not TRIGGER_ROWS[verb].asks_first
+        if not TRIGGER_TABLE[verb].is_module_only and not TRIGGER_TABLE[verb].asks_first
     ]
     words = "\n// Triggers without arguments.\n"
     words += f"export const ANSWERED_TRIGGERS = {json.dumps(answered)}\n"

@@ -10,7 +10,7 @@ from resume_hooks.archive import data_rules
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.permission import check_archiving_allowed
 from resume_hooks.errors import VaultOff
-from resume_hooks.hooks.client_module import answer_module
+from resume_hooks.hooks.client_module import answer_module_request
 from resume_hooks.sessions.archived.layout import vault_folder
 from tests.archive.vault.full_sessions import session_with_every_file
 from tests.builders import SESSION, ConfigHome
@@ -18,7 +18,7 @@ from tests.builders import SESSION, ConfigHome
 
 def report_data_rules(**fields: object) -> object:
     """Report data rules to the engine, as the client's module does at a start."""
-    return answer_module("rules", {"session_id": SESSION, "screen": True, **fields})
+    return answer_module_request("rules", {"session_id": SESSION, "screen": True, **fields})
 
 
 def test_a_data_rule_forbids_archiving(config_home: ConfigHome) -> None:

@@ -277,7 +277,7 @@ def test_renaming_a_session_keeps_its_link(config_home: ConfigHome) -> None:
     now = os.stat(found.path)
     assert (now.st_ino, now.st_nlink, now.st_mtime_ns) == (was.st_ino, 2, was.st_mtime_ns)
     assert now.st_size > was.st_size
-    assert doctor.find_state_problems(config_home.where.state) == []
+    assert doctor.find_state_folder_problems(config_home.where.state) == []
 
 
 def test_deleting_a_session_does_not_archive_it(config_home: ConfigHome) -> None:

@@ -22,10 +22,10 @@ from resume_hooks.hooks import hook_replies, plain_cards
 from resume_hooks.hooks import trim as trim_cards
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import StoredQuestion
-from resume_hooks.hooks.handoff import add_step_lines
+from resume_hooks.hooks.handoff import add_next_step_lines
 from resume_hooks.hooks.hook_replies import MAX_START_UNITS, start_reply
 from resume_hooks.hooks.lineage import lineage_card
-from resume_hooks.hooks.prompt import draw_card
+from resume_hooks.hooks.prompt import make_outcome_card
 from resume_hooks.hooks.resume_card import resume_card
 from resume_hooks.hooks.triggers import TYPED_VERBS, Trigger, trigger_of_command
 from resume_hooks.sessions.lineage import Ancestor, LineageFinder
@@ -66,7 +66,7 @@ def handoff_receipt(**fields: Any) -> Receipt:
 
 def handoff_outcome(receipt: Receipt, next_step: str) -> Outcome:
     """Return the outcome of a handoff whose card shows this next step."""
-    return add_step_lines(OpenedSession(receipt, None, "handed off", next_step=next_step))
+    return add_next_step_lines(OpenedSession(receipt, None, "handed off", next_step=next_step))
 
 
 def trim_outcome(receipt: Receipt, options: str, note: str) -> Outcome:
@@ -80,7 +80,7 @@ def outcome_card(outcome: Outcome, copied: CopyResult, *, is_slash: bool) -> str
 
     ``copied`` says whether the outcome's command was copied to the clipboard.
     """
-    return draw_card(outcome, lambda _: copied, is_slash=is_slash)
+    return make_outcome_card(outcome, lambda _: copied, is_slash=is_slash)
 
 
 def text_of_block_reply(reason: str) -> str:
@@ -164,9 +164,9 @@ def test_every_card_of_trim_ends_in_a_useful_line(is_slash: bool) -> None:
         trim_cards.question_card("numbers", "", "It can't.", trim): "Nothing was changed.",
         trim_cards.not_worthwhile_card("numbers", ">handoff"): "Instead: >handoff",
         trim_cards.help_card(
-            "options", trigger_of_command("trim", ""), is_open=is_slash
+            "options", trigger_of_command("trim", ""), has_open_question=is_slash
         ): "Type: /trim",
-        trim_cards.cancelled_card(is_open=is_slash): "Nothing was changed.",
+        trim_cards.format_cancelled_card(had_question=is_slash): "Nothing was changed.",
         trim_cards.missing_question_card(trim): f"First: {trim}",
         trim_cards.answered_card(question, trim, is_deleted=False): f"First: {trim}",
         trim_cards.answered_card(
@@ -202,7 +202,7 @@ def test_the_card_of_a_session_shows_its_id(copied: CopyResult, text: str) -> No
 
     If text follows the trigger, the card suggests ``handoff`` with this text.
     """
-    trigger = Trigger("resume", text, is_slash=False, is_pasted=False)
+    trigger = Trigger("resume", text, is_slash=False, is_pasted_after_text=False)
     said = text_of_block_reply(plain_cards.session_card(SESSION, copied, trigger))
     assert f"\n  {SESSION}\n" in said
     assert (">handoff my words" in said) is bool(text)
@@ -226,9 +226,7 @@ def test_help_lists_every_trigger_in_ten_rows() -> None:
 
 def fits_ten_rows(text: str) -> bool:
     """Check whether a card fits ten rows of eighty columns."""
-    return (
-        len(text.split("\n")) <= 10 and max(map(len, text.split("\n"))) <= plain_cards.CARD_COLUMNS
-    )
+    return len(text.split("\n")) <= 10 and max(map(len, text.split("\n"))) <= plain_cards.CARD_WIDTH
 
 
 def test_a_long_lineage_is_shortened_to_ten_rows(config_home: ConfigHome) -> None:

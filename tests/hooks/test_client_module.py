@@ -19,9 +19,9 @@ from resume_hooks.hooks.client_module import (
     COMPACTION_PLAN_QUESTION,
     MODULE_QUESTION_HANDLERS,
     QUESTION_CHOICES,
-    answer_module,
+    answer_module_request,
 )
-from resume_hooks.hooks.triggers import REPAIR_QUESTION, TRIGGER_ROWS
+from resume_hooks.hooks.triggers import REPAIR_QUESTION, TRIGGER_TABLE
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
 from tests.hooks.conftest import RunHook, list_children
 from tests.hooks.test_compaction import module_messages, session_with_thinking
@@ -46,7 +46,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 def ask_engine(verb: str, args: str = "", **fields: object) -> dict[str, Any]:
     """Return the engine's reply to a command that was typed in the client."""
-    reply = answer_module(verb, {**EVENT_FIELDS, "args": args, **fields})
+    reply = answer_module_request(verb, {**EVENT_FIELDS, "args": args, **fields})
     json.dumps(reply)
     return reply
 
@@ -104,7 +104,7 @@ def test_help_uses_the_names_that_the_user_types() -> None:
     text = ask_engine("resume-hooks:help")["text"]
     assert all(
         re.search(rf"^  /{row.command} ", text, re.MULTILINE)
-        for row in TRIGGER_ROWS.values()
+        for row in TRIGGER_TABLE.values()
         if row.command
     )
     assert "resume-hooks:" not in text
@@ -224,7 +224,7 @@ def test_a_trim_in_place_with_pasted_text_shows_its_own_size(parent: Path) -> No
     copy, here = (re.findall(r"about ([\d,]+)", row)[0] for row in (rows[0], rows[2]))
     assert int(here.replace(",", "")) > int(copy.replace(",", "")), rows
     event = compaction_event(parent)
-    assert f"about {here} now" in answer_module(COMPACTION_PLAN_QUESTION, event)["remark"]
+    assert f"about {here} now" in answer_module_request(COMPACTION_PLAN_QUESTION, event)["remark"]
 
 
 def test_a_trim_in_place_with_thinking_shows_its_own_size(parent: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_trim_in_place_with_thinking_shows_its_own_size(parent: Path) -> None:
     rows = ask_engine("trim")["ask"].split("\n")
     (here,) = re.findall(r"in place about ([\d,]+): thinking", rows[2])
     event = compaction_event(parent)
-    assert f"about {here} now" in answer_module(COMPACTION_PLAN_QUESTION, event)["remark"]
+    assert f"about {here} now" in answer_module_request(COMPACTION_PLAN_QUESTION, event)["remark"]
 
 
 def test_a_trim_in_place_with_a_small_saving_is_refused(parent: Path) -> None:
@@ -251,8 +251,10 @@ def test_a_trim_in_place_with_a_small_saving_is_refused(parent: Path) -> None:
     ]
     write_session(parent.parent, SESSION, rows)
     event = compaction_event(parent)
-    assert "tokens, which is too few" in answer_module(COMPACTION_PLAN_QUESTION, event)["skip"]
-    assert answer_module(COMPACTION_PLAN_QUESTION, {**event, "options": "--min-savings 1"})[
+    assert (
+        "tokens, which is too few" in answer_module_request(COMPACTION_PLAN_QUESTION, event)["skip"]
+    )
+    assert answer_module_request(COMPACTION_PLAN_QUESTION, {**event, "options": "--min-savings 1"})[
         "before"
     ]
 
@@ -396,7 +398,9 @@ def test_every_command_reports_a_failure_in_one_text(config_home: ConfigHome, ve
     del config_home
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
         shown = "pane" if verb in {"search", "sessions"} else "text"
-        assert set(answer_module(verb, {**event, "screen": True, "waiting": True})) == {shown}
+        assert set(answer_module_request(verb, {**event, "screen": True, "waiting": True})) == {
+            shown
+        }
 
 
 def test_a_misspelled_option_suggests_the_right_one(parent: Path) -> None:

@@ -17,7 +17,7 @@ from resume_hooks.hooks import compaction, hook_state
 from resume_hooks.hooks.client_module import (
     COMPACTION_PLAN_QUESTION,
     FULL_CONTEXT_QUESTION,
-    answer_module,
+    answer_module_request,
 )
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import (
@@ -78,7 +78,7 @@ def ask_for_trim_in_place(messages: object, **fields: object) -> dict[str, Any]:
         "options": "",
         "messages": messages,
     }
-    reply = answer_module(COMPACTION_PLAN_QUESTION, {**event, **fields})
+    reply = answer_module_request(COMPACTION_PLAN_QUESTION, {**event, **fields})
     return dict(json.loads(json.dumps(reply)))
 
 
@@ -179,16 +179,16 @@ def test_trim_here_runs_the_clients_compaction(parent: Path) -> None:
 
     If an option is invalid, the reply refuses it and no compaction starts.
     """
-    reply = answer_module(
+    reply = answer_module_request(
         "trim", {"session_id": SESSION, "screen": True, "args": "here --tools Read"}
     )
     assert reply["options"] == "--tools Read"
     assert "trimmed in place" in reply["compact"]
-    choices = answer_module(
+    choices = answer_module_request(
         "trim", {"session_id": SESSION, "screen": True, "args": "--keep-recent 1"}
     )["choices"]
     assert choices[1][1] == "here --keep-recent 1"
-    refused = answer_module(
+    refused = answer_module_request(
         "trim", {"session_id": SESSION, "screen": True, "args": "here --nonsense"}
     )
     assert "is not an option" in refused["text"]
@@ -197,7 +197,7 @@ def test_trim_here_runs_the_clients_compaction(parent: Path) -> None:
 @pytest.mark.usefixtures("parent")
 def test_a_trim_with_a_small_saving_asks_no_question() -> None:
     """If the saving is too small, ``trim`` replies with a card and asks no question."""
-    saying = answer_module(
+    saying = answer_module_request(
         "trim", {"session_id": SESSION, "screen": True, "args": "--min-savings 900000"}
     )
     assert saying.keys() == {"text"}
@@ -318,10 +318,10 @@ def test_the_band_reply_has_the_token_limit_for_compaction(
     """
     del parent
     event = {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
-    assert "line" not in answer_module("band", event)
+    assert "line" not in answer_module_request("band", event)
     monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", compaction_setting)
-    line = answer_module("band", event)["line"]
+    line = answer_module_request("band", event)["line"]
     assert (line["from"], line["trigger"]) == (tokens, compaction.THRESHOLD_TRIGGER)
     assert compaction_setting in line["compact"]
 
@@ -363,7 +363,7 @@ def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.Monke
 
     def ask_about_full_context(args: str, **fields: object) -> dict[str, Any]:
         return dict(
-            answer_module(
+            answer_module_request(
                 FULL_CONTEXT_QUESTION,
                 {"session_id": SESSION, "screen": True, "args": args, **fields},
             )
@@ -371,7 +371,7 @@ def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.Monke
 
     def ask_for_band() -> dict[str, Any]:
         return dict(
-            answer_module(
+            answer_module_request(
                 "band", {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
             )
         )

@@ -93,8 +93,8 @@ def test_a_question_can_be_claimed_once(config_home: ConfigHome) -> None:
     assert not confirmations.is_question_claimed(SESSION)
     confirmations.store_question(question)
     assert confirmations.claim_question(question), "whoever began was ended"
-    confirmations.release_question(SESSION)
-    confirmations.release_question(SESSION)
+    confirmations.release_question_claim(SESSION)
+    confirmations.release_question_claim(SESSION)
     assert list(question_path(config_home).parent.iterdir()) == []
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from resume_hooks.cli.info import collect_session_facts
 from resume_hooks.hooks import context_notice
-from resume_hooks.hooks.client_module import answer_module
+from resume_hooks.hooks.client_module import answer_module_request
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import SessionLister
 from resume_hooks.sessions.session import Session
@@ -230,14 +230,17 @@ def test_with_a_band_the_line_is_not_shown(
     """
     path = write_session(config_home.project(), SESSION, full_conversation(190_000))
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
-    assert answer_module("band", {**event, "tokens": 90_000}) == {"look": 144_000, "tells": 80}
-    shown = answer_module("band", {**event, "tokens": 160_000})
+    assert answer_module_request("band", {**event, "tokens": 90_000}) == {
+        "look": 144_000,
+        "tells": 80,
+    }
+    shown = answer_module_request("band", {**event, "tokens": 160_000})
     assert (shown["from"], shown["window"]) == (144_000, 180_000)
     assert shown["band"] == "{percent} % of 180,000 · /handoff"
     assert end_turn(full_conversation(190_000)) == ""
     monkeypatch.setenv("RESUME_HOOKS_NOTICE_PERCENT", "0")
-    assert "band" not in answer_module("band", {**event, "tokens": 199_000})
-    assert answer_module("band", {**event, "tokens": "x"}) == {}
+    assert "band" not in answer_module_request("band", {**event, "tokens": 199_000})
+    assert answer_module_request("band", {**event, "tokens": "x"}) == {}
 
 
 def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_turn: Any) -> None:
@@ -249,7 +252,9 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
 
     def shown_percentages(context_tokens: int, window_tokens: int) -> list[object]:
         write_session(config_home.project(), SESSION, full_conversation(context_tokens))
-        card = " ".join(answer_module("full", {**event, "window": window_tokens})["card"]["lines"])
+        card = " ".join(
+            answer_module_request("full", {**event, "window": window_tokens})["card"]["lines"]
+        )
         line = end_turn(full_conversation(context_tokens))
         (row,) = SessionLister("/", Where()).rows_of_files([session_file(path)], None)
         session = Session.from_file(session_file(path), Where())
@@ -268,8 +273,8 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
         "/", Where({**os.environ, "RESUME_HOOKS_CONTEXT_WINDOW": "520000"})
     ).rows_of_files([session_file(path)], None)
     assert row.context_percent == 180
-    answer_module("lineage", {**event, "session_id": session_id(9), "window": 200_000})
-    answer_module("lineage", {**event, "window": -1})
+    answer_module_request("lineage", {**event, "session_id": session_id(9), "window": 200_000})
+    answer_module_request("lineage", {**event, "window": -1})
     assert read_note(config_home)["window"] == 1_000_000
 
 
@@ -287,7 +292,7 @@ def test_without_a_band_the_line_is_shown(
     }
     with monkeypatch.context() as patch:
         patch.setattr(context_notice, "_describe_savings", lambda *_: 1 // 0)
-        assert "band" not in answer_module("band", event)
+        assert "band" not in answer_module_request("band", event)
     assert "of the context is used" in end_turn(full_conversation(190_000))
 
 
@@ -303,7 +308,7 @@ def test_the_band_shows_the_savings_of_a_trim(config_home: ConfigHome) -> None:
     }
     assert re.fullmatch(
         r"\{percent\} % of 180,000 · /trim frees about [\d,]+ · /handoff",
-        answer_module("band", event)["band"],
+        answer_module_request("band", event)["band"],
     )
 
 
@@ -322,7 +327,7 @@ def test_the_band_shows_the_savings_of_a_trim_in_place(config_home: ConfigHome) 
     }
     found = re.search(
         r"/trim frees about ([\d,]+), here ([\d,]+) · /handoff",
-        answer_module("band", event)["band"],
+        answer_module_request("band", event)["band"],
     )
     assert found
     copy, here = (int(number.replace(",", "")) for number in found.groups())
@@ -355,7 +360,7 @@ def test_the_notice_uses_the_window_of_the_clients_settings(
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
     assert "82 %" in end_turn(rows)
     assert read_note(config_home)["look"] == 10**9
-    assert answer_module("band", {**event, "tokens": 60_000})["look"] == 64_000
-    shown = answer_module("band", {**event, "tokens": 66_000})
+    assert answer_module_request("band", {**event, "tokens": 60_000})["look"] == 64_000
+    shown = answer_module_request("band", {**event, "tokens": 66_000})
     assert (shown["from"], shown["window"]) == (64_000, 80_000)
     assert shown["band"].startswith("{percent} % of 80,000")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import fsck, prompt
-from resume_hooks.hooks.client_module import QUESTION_CHOICES, answer_module
+from resume_hooks.hooks.client_module import QUESTION_CHOICES, answer_module_request
 from resume_hooks.hooks.triggers import REPAIR_QUESTION
 from tests.builders import SESSION, ConfigHome
 from tests.hooks.conftest import list_children
@@ -40,7 +40,7 @@ def write_broken_session(case: Case | bytes, home: ConfigHome) -> Path:
 
 def ask_engine(text: str, **fields: object) -> dict[str, Any]:
     """Return the engine's reply to the module, which reports an API error or the user's answer."""
-    return answer_module(
+    return answer_module_request(
         REPAIR_QUESTION, {"session_id": SESSION, "screen": True, "args": text, **fields}
     )
 

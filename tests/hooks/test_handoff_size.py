@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.derive.verbs.handoff import HandoffSpec
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.client_module import answer_module
+from resume_hooks.hooks.client_module import answer_module_request
 from resume_hooks.hooks.handoff import parse_handoff_words
 from tests.builders import SESSION, ConfigHome, Record, assistant, user, write_session
 from tests.hooks.conftest import RunHook, list_children
@@ -45,7 +45,9 @@ def parent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def request_handoff(args: str, **fields: object) -> dict[str, Any]:
     """Return the engine's reply to ``/handoff`` with these arguments."""
-    return answer_module("handoff", {"session_id": SESSION, "screen": True, "args": args, **fields})
+    return answer_module_request(
+        "handoff", {"session_id": SESSION, "screen": True, "args": args, **fields}
+    )
 
 
 def read_metadata(child: Path) -> dict[str, Any]:
@@ -163,11 +165,11 @@ def test_the_handoff_tool_accepts_no_size(parent: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
     for step in ("4k videos stutter", "99k users wait", "all", "--new-task write notes"):
         for said in ("", "Hand off"):
-            told = answer_module(
+            told = answer_module_request(
                 "tool", {"session_id": SESSION, "screen": True, "args": step, "said": said}
             )
             assert set(told) == {"text"}
             assert "begin with another word" in told["text"]
-    assert "ask" in answer_module(
+    assert "ask" in answer_module_request(
         "tool", {"session_id": SESSION, "screen": True, "args": "all tests have to pass"}
     )

@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.hooks.client_module import (
     MAX_NEXT_STEP_CHARACTERS,
     QUESTION_CHOICES,
-    answer_module,
+    answer_module_request,
 )
 from tests.builders import SESSION, ConfigHome, conversation, store_settings, write_session
 
@@ -21,7 +21,7 @@ EVENT_FIELDS = {"screen": True, "session_id": SESSION}
 
 def call_handoff_tool(next_step: object, **fields: object) -> dict[str, Any]:
     """Return the engine's reply when the model calls the handoff tool."""
-    return answer_module("tool", {**EVENT_FIELDS, "args": next_step, **fields})
+    return answer_module_request("tool", {**EVENT_FIELDS, "args": next_step, **fields})
 
 
 @pytest.fixture
@@ -38,13 +38,13 @@ def test_the_handoff_tool_is_off_by_default(
 
     The tool is also off if the trigger ``handoff`` is off.
     """
-    assert answer_module("offer", EVENT_FIELDS) == {}
+    assert answer_module_request("offer", EVENT_FIELDS) == {}
     assert set(call_handoff_tool("x")) == {"text"}
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
-    (tool,) = answer_module("offer", EVENT_FIELDS)["tools"]
+    (tool,) = answer_module_request("offer", EVENT_FIELDS)["tools"]
     assert tool["name"] == "handoff"
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "handoff")
-    assert answer_module("offer", EVENT_FIELDS) == {}
+    assert answer_module_request("offer", EVENT_FIELDS) == {}
     assert set(call_handoff_tool("x", said="yes")) == {"text"}
     assert not list(config_home.config.glob("projects/*/*.jsonl"))
 
@@ -85,13 +85,14 @@ def test_a_step_written_by_the_model_is_never_sent(
     repository could set the variable.
     """
     write_session(config_home.project(), SESSION, conversation(2))
-    assert answer_module("handoff", {**EVENT_FIELDS, "args": "go"})["send"] is False
+    assert answer_module_request("handoff", {**EVENT_FIELDS, "args": "go"})["send"] is False
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_SENDS", "on")
     monkeypatch.setenv("CLAUDE_PLUGIN_OPTION_HANDOFF_SENDS", "true")
-    assert answer_module("handoff", {**EVENT_FIELDS, "args": "go"})["send"] is False
+    assert answer_module_request("handoff", {**EVENT_FIELDS, "args": "go"})["send"] is False
     store_settings(config_home.config, handoff_sends="on")
-    assert answer_module("handoff", {**EVENT_FIELDS, "args": "go"})["send"] is True
-    assert answer_module("handoff", {**EVENT_FIELDS, "args": ""})["send"] is False
+    assert answer_module_request("handoff", {**EVENT_FIELDS, "args": "go"})["send"] is True
+    assert answer_module_request("handoff", {**EVENT_FIELDS, "args": ""})["send"] is False
     assert (
-        answer_module("handoff", {**EVENT_FIELDS, "args": "go", "by_model": True})["send"] is False
+        answer_module_request("handoff", {**EVENT_FIELDS, "args": "go", "by_model": True})["send"]
+        is False
     )

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from resume_hooks.hooks import fallback, prompt, triggers
-from resume_hooks.hooks.client_module import answer_module
+from resume_hooks.hooks.client_module import answer_module_request
 from resume_hooks.hooks.triggers import (
     BARE_SIGN,
-    TRIGGER_ROWS,
+    TRIGGER_TABLE,
     TYPED_SIGN,
     recognise_trigger,
     trigger_of_command,
@@ -46,7 +46,7 @@ MISSING_SESSION_ID = session_id(8)
 SIGNS_AND_COMMANDS = [
     *((TYPED_SIGN, f">{name}") for name in sorted(triggers.TYPED_VERBS)),
     *((COMMAND_PREFIX, f"resume-hooks:{name}") for name in sorted(triggers.TYPED_VERBS)),
-    *((BARE_SIGN, row.command) for row in TRIGGER_ROWS.values() if row.command),
+    *((BARE_SIGN, row.command) for row in TRIGGER_TABLE.values() if row.command),
 ]
 
 
@@ -70,8 +70,10 @@ def list_answers(command: str, arguments: str) -> Iterator[str]:
             yield prompt.card_of_trigger(trigger, event)
         else:
             trigger = trigger_of_command(command, arguments)
-            yield from map(str, _texts_of_reply(answer_module(command, event)))
-            yield from map(str, _texts_of_reply(answer_module(command, {**event, "screen": True})))
+            yield from map(str, _texts_of_reply(answer_module_request(command, event)))
+            yield from map(
+                str, _texts_of_reply(answer_module_request(command, {**event, "screen": True}))
+            )
         yield fallback.answer_without_engine(trigger, session)
         yield prompt.run_with_error_reply(_raise_bug, str, trigger, event)
 
@@ -95,7 +97,7 @@ def test_every_answer_uses_the_typed_name(sign: str, command: str) -> None:
     """
     known = {
         row.command
-        for row in TRIGGER_ROWS.values()
+        for row in TRIGGER_TABLE.values()
         if row.command
         and (sign == BARE_SIGN or row.is_module_only or command == f"{PLUGIN_NAME}:help")
     }
@@ -111,7 +113,7 @@ def test_every_answer_uses_the_typed_name(sign: str, command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in TRIGGER_ROWS.values() if row.command], ids=lambda row: row.command
+    "row", [row for row in TRIGGER_TABLE.values() if row.command], ids=lambda row: row.command
 )
 def test_a_command_without_prefix_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command of the client's module, such as ``/full``, copies no text to the clipboard.
@@ -128,15 +130,15 @@ def test_a_command_without_prefix_copies_nothing(row: Row, monkeypatch: pytest.M
     monkeypatch.setattr(fallback, "copy_text", record_copy)
     event = {"session_id": SESSION, "args": "", "waiting": True}
     for screen in (True, False):
-        json.dumps(answer_module(row.command, {**event, "screen": screen}))
+        json.dumps(answer_module_request(row.command, {**event, "screen": screen}))
     fallback.answer_without_engine(trigger_of_command(row.command, ""), SESSION)
     assert copied == []
     if row.name in {"resume", "handoff", "recall"}:
-        answer_module(f"resume-hooks:{row.name}", event)
+        answer_module_request(f"resume-hooks:{row.name}", event)
         assert len(copied) == 1
 
 
 def test_each_name_belongs_to_one_command() -> None:
     """No two triggers have the same command in the module."""
-    bare = [row.command for row in TRIGGER_ROWS.values() if row.command]
+    bare = [row.command for row in TRIGGER_TABLE.values() if row.command]
     assert len(bare) == len(set(bare))

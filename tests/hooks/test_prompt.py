@@ -262,7 +262,9 @@ def test_a_trigger_can_be_switched_off(
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", f"{verb}, nothing")
     for prompt in (f">{verb}", f"/resume-hooks:{verb}", f">{verb} /clear"):
         assert trigger_card(prompt) == ""
-    other = Trigger("session" if verb != "session" else "help", "", is_slash=False, is_pasted=False)
+    other = Trigger(
+        "session" if verb != "session" else "help", "", is_slash=False, is_pasted_after_text=False
+    )
     assert card_of_trigger(other, prompt_event(""))
 
 

@@ -24,7 +24,7 @@ from tests.builders import (
 )
 from tests.hooks.conftest import RunHook, trigger_request
 
-RECALL_TRIGGER = Trigger("recall", "", is_slash=False, is_pasted=False)
+RECALL_TRIGGER = Trigger("recall", "", is_slash=False, is_pasted_after_text=False)
 
 
 def write_compacted_session(home: ConfigHome) -> str:

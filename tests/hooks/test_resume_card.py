@@ -35,7 +35,7 @@ from resume_hooks.transcripts.tokens import ESTIMATED, ContextSize, FirstRequest
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.hooks.test_child_cards import COPY_RESULTS, MAX_LAST_LINE_CHARACTERS, text_of_block_reply
 
-RESUME_TRIGGER = Trigger("resume", "", is_slash=False, is_pasted=False)
+RESUME_TRIGGER = Trigger("resume", "", is_slash=False, is_pasted_after_text=False)
 MAX_CARD_ROWS = 10
 """Maximum number of rows of a card. A card of this size fits a terminal with 24 rows."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from resume_hooks import clock
-from resume_hooks.hooks.client_module import answer_module
+from resume_hooks.hooks.client_module import answer_module_request
 from tests.builders import SESSION, ConfigHome, assistant, conversation, line, user, write_session
 from tests.hooks.conftest import RunHook, TypePrompt, list_children
 from tests.needs import REPO
@@ -247,7 +247,7 @@ def ask_engine(args: str = "", **answer_fields: object) -> dict[str, Any]:
         "args": args,
         "forked": {"model": SESSION_MODEL, **answer_fields},
     }
-    reply = answer_module("rollover", event)
+    reply = answer_module_request("rollover", event)
     json.dumps(reply)
     return reply
 
@@ -367,7 +367,9 @@ def test_the_child_is_named_while_the_sessions_model_is_asked(
     ask_engine()
     (child,) = list_children(warm_session)
     assert "The summary is still being written" in ask_engine()["by_hand"]
-    gone = answer_module("left", {"session_id": SESSION, "screen": True, "args": "rollover"})
+    gone = answer_module_request(
+        "left", {"session_id": SESSION, "screen": True, "args": "rollover"}
+    )
     assert f"/resume {child.stem} opens the new session" in gone["text"]
     assert ask_engine()["fork"]
     now = time.time()

@@ -239,13 +239,15 @@ def test_the_number_of_further_hits_has_its_own_line(home_with_two_projects: Con
     ).split("\n")
     assert (
         answer_request(
-            trigger_request(Trigger("search", "redis", is_slash=False, is_pasted=False), None)
+            trigger_request(
+                Trigger("search", "redis", is_slash=False, is_pasted_after_text=False), None
+            )
         ).text_to_copy
         == ""
     )
     with pytest.raises(UsageError):
         answer_request(
-            trigger_request(Trigger("search", "", is_slash=False, is_pasted=False), None)
+            trigger_request(Trigger("search", "", is_slash=False, is_pasted_after_text=False), None)
         )
 
 

@@ -177,7 +177,7 @@ def assert_trigger(prompt: str, verb: str, text: str) -> None:
         verb,
         text,
         prompt.startswith("/"),
-        is_pasted=False,
+        is_pasted_after_text=False,
         sign=COMMAND_PREFIX if prompt.startswith("/") else TYPED_SIGN,
     )
 
@@ -198,7 +198,7 @@ def assert_trigger_has_paste(prompt: str, verb: str) -> None:
     """Check that ``prompt`` is a trigger with this verb and a pasted command."""
     found = recognise_trigger(prompt)
     assert found is not None
-    assert (found.verb, found.is_pasted) == (verb, True)
+    assert (found.verb, found.is_pasted_after_text) == (verb, True)
 
 
 TRIGGER_START_PATTERN = re.compile(r">|/resume-hooks:", re.IGNORECASE)

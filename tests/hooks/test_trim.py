@@ -483,7 +483,7 @@ def test_a_failed_trim_keeps_the_question_open(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the trim fails, the question stays open, and the next ``>trim yes`` tries again."""
-    trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
+    trigger = Trigger("trim", "", is_slash=False, is_pasted_after_text=False)
     trim.answer_request(trigger_request(trigger, parent))
 
     def raise_full_disk(*_: object) -> None:
@@ -507,10 +507,10 @@ def test_a_trim_beyond_the_time_limit_is_refused(
 
     The question stays open.
     """
-    trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
+    trigger = Trigger("trim", "", is_slash=False, is_pasted_after_text=False)
     trim.answer_request(trigger_request(trigger, parent))
     with monkeypatch.context() as patch:
-        patch.setattr(trim, "MAX_CONFIRM_SECONDS", 0)
+        patch.setattr(trim, "MAX_READ_AND_WRITE_SECONDS", 0)
         with pytest.raises(TimeLimitExceeded, match="longer than a prompt may wait") as caught:
             trim.answer_request(trigger_request(trigger._replace(text="yes"), parent))
     assert f"resume-hooks trim {SESSION}" in caught.value.remedy
@@ -541,7 +541,7 @@ def test_confirming_in_parallel_makes_one_child(
     assert type_prompt(">trim yes").startswith("already trimmed")
 
 
-YES_TRIGGER = Trigger("trim", "yes", is_slash=False, is_pasted=False)
+YES_TRIGGER = Trigger("trim", "yes", is_slash=False, is_pasted_after_text=False)
 
 
 def test_a_yes_waits_for_a_child_being_written(parent: Path, config_home: ConfigHome) -> None:

@@ -307,13 +307,13 @@ def test_native_programs_are_used_without_pyperclip(xserver: XServer) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "lone \ud800 surrogate"])
-@pytest.mark.parametrize("method", clipboard.COPY_METHODS)
+@pytest.mark.parametrize("method", clipboard.CLIPBOARD_METHODS)
 def test_a_text_that_no_clipboard_accepts_is_not_copied(text: str, method: str) -> None:
     """An empty or invalid text is not copied."""
     assert clipboard.copy_text(text, method=method, environ={}) == NOT_COPIED
 
 
-@pytest.mark.parametrize("method", clipboard.COPY_METHODS)
+@pytest.mark.parametrize("method", clipboard.CLIPBOARD_METHODS)
 def test_an_environment_without_a_method_copies_nothing(method: str) -> None:
     """Without a display, tmux or a capable terminal, no method copies and none raises an error."""
     assert (

@@ -56,11 +56,11 @@ class VerbGroup(click.Group):
         if is_verb(cmd_name):
             return load_command(cmd_name)
         # Imported late because verbs do not need it.
-        from resume_hooks.hooks.triggers import TRIGGER_ROWS
+        from resume_hooks.hooks.triggers import TRIGGER_TABLE
         from resume_hooks.shared_values import COMMAND_PREFIX
 
         row = next(
-            (row for row in TRIGGER_ROWS.values() if cmd_name in {row.command, row.name}), None
+            (row for row in TRIGGER_TABLE.values() if cmd_name in {row.command, row.name}), None
         )
         if row is None:
             return None

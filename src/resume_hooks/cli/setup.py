@@ -17,7 +17,7 @@ from resume_hooks.cli.output import COMPLETION_VARIABLE, facts_table
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
 from resume_hooks.errors import ExitCode, ResumeHooksError, UsageError
-from resume_hooks.hooks.triggers import TRIGGER_ROWS, find_trigger_name
+from resume_hooks.hooks.triggers import TRIGGER_TABLE, find_trigger_name
 from resume_hooks.maintenance.uninstall import (
     REMOVE_MARKETPLACE_COMMAND,
     describe_written_files,
@@ -72,13 +72,13 @@ def print_or_change_settings(options: ConfigOptions) -> None:
             words = settings.parse_setting("triggers_off", options.value)
             if isinstance(words, tuple):
                 unknown_words = [
-                    word for word in words if find_trigger_name(word) not in TRIGGER_ROWS
+                    word for word in words if find_trigger_name(word) not in TRIGGER_TABLE
                 ]
             else:
                 unknown_words = []
             if unknown_words:
                 valid_names = dict.fromkeys(
-                    row.command or row.name for row in TRIGGER_ROWS.values()
+                    row.command or row.name for row in TRIGGER_TABLE.values()
                 )
                 raise UsageError(
                     f"There is no trigger '{unknown_words[0]}'",

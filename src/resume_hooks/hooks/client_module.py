@@ -23,7 +23,7 @@ from resume_hooks.hooks import compaction, context_notice, hook_replies, prompt
 from resume_hooks.hooks.triggers import (
     BARE_SIGN,
     REPAIR_QUESTION,
-    TRIGGER_ROWS,
+    TRIGGER_TABLE,
     Trigger,
     trigger_of_command,
 )
@@ -40,7 +40,7 @@ from resume_hooks.system.text import escape_markdown, plain_line, plain_text
 PANE_QUESTION = "pane"  # asked while the user works in the pane of /search or /sessions
 # The commands that open the pane. The pane of /sessions also searches for words.
 PANE_VERBS = {"search", "sessions"}
-BAND_QUESTION = "band"  # asked when the context is large enough for a notice
+CONTEXT_NOTICE_QUESTION = "band"  # asked when the context is large enough for a notice
 
 NEW_FOLDER_QUESTION = "moved"
 """Asked when a client starts in a repository without sessions, or when the vault may make its first
@@ -52,7 +52,7 @@ COLD_CACHE_QUESTION = "cold"  # asked when a large session is resumed after the 
 RULES_QUESTION = "rules"
 
 # Asked after Esc ended a wait. The argument is the command that was waiting.
-ABANDONED_WAIT_QUESTION = "left"
+QUESTION_AFTER_ABANDONED_WAIT = "left"
 
 OFFER_QUESTION, TOOL_QUESTION = "offer", "tool"
 """The module's questions about the tool that lets the model ask for a handoff. At a start: which
@@ -61,14 +61,14 @@ tools does the model get? When the model calls the tool: what is the answer?"""
 # The first is asked when the client compacts, and the second when the context is almost full.
 COMPACTION_PLAN_QUESTION, FULL_CONTEXT_QUESTION = "plan", "compaction"
 
-ANSWERED_VERBS_AND_QUESTIONS = TRIGGER_ROWS.keys() | {
+ANSWERED_VERBS_AND_QUESTIONS = TRIGGER_TABLE.keys() | {
     PANE_QUESTION,
-    BAND_QUESTION,
+    CONTEXT_NOTICE_QUESTION,
     OFFER_QUESTION,
     TOOL_QUESTION,
     FULL_CONTEXT_QUESTION,
     NEW_FOLDER_QUESTION,
-    ABANDONED_WAIT_QUESTION,
+    QUESTION_AFTER_ABANDONED_WAIT,
     COLD_CACHE_QUESTION,
     RULES_QUESTION,
 }
@@ -142,7 +142,7 @@ def main() -> int:
         *ANSWERED_VERBS_AND_QUESTIONS,
         COMPACTION_PLAN_QUESTION,
     } or not is_started_by_client(Where()):
-        trigger_row = TRIGGER_ROWS.get(verb)
+        trigger_row = TRIGGER_TABLE.get(verb)
         if trigger_row and trigger_row.is_module_only:
             advice = f"In a shell: {shell_command(verb)}"
         else:
@@ -152,8 +152,8 @@ def main() -> int:
             + "\n"
         )
         return 1
-    answer = answer_module(command, event)
-    is_typed = verb in TRIGGER_ROWS and verb != REPAIR_QUESTION
+    answer = answer_module_request(command, event)
+    is_typed = verb in TRIGGER_TABLE and verb != REPAIR_QUESTION
     if is_typed and "text" in answer and event.get("screen") is True:
         # The client displays the text as Markdown.
         answer["text"] = escape_markdown(answer["text"])
@@ -161,10 +161,10 @@ def main() -> int:
     return 0
 
 
-def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
+def answer_module_request(command: str, event: dict[str, Any]) -> dict[str, Any]:
     """Return the instructions with which the module answers a command that the user typed.
 
-    ``command`` may also be one of the module's own questions, such as ``BAND_QUESTION``.
+    ``command`` may also be one of the module's own questions, such as ``CONTEXT_NOTICE_QUESTION``.
     """
     context_notice.store_window(hook_replies.text_field(event, "session_id"), event.get("window"))
     _store_data_rules(event.get("rules"))
@@ -188,9 +188,9 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
             )
         return {}
     if verb == REPAIR_QUESTION and trigger.text != "yes":
-        error_reply = _empty_reply
+        error_reply = _make_empty_reply
     else:
-        error_reply = _text_reply
+        error_reply = _make_text_reply
     if prompt.is_trigger_off(verb) or (verb == REPAIR_QUESTION and not has_screen):
         return error_reply(
             f"resume-hooks: {trigger.name_of_verb(verb)} is switched off "
@@ -217,7 +217,7 @@ def _store_data_rules(rules: object) -> None:
 def _run_trigger(
     verb: str, trigger: Trigger, event: dict[str, Any], *, has_screen: bool
 ) -> dict[str, Any]:
-    row = TRIGGER_ROWS[verb]
+    row = TRIGGER_TABLE[verb]
     if (
         row.command
         and not row.argument
@@ -237,14 +237,14 @@ def _run_trigger(
     if not row.module:
         if has_screen and verb == "help":
             trigger = trigger._replace(sign=BARE_SIGN)
-        return _text_reply(prompt.answer_trigger(trigger, event))
+        return _make_text_reply(prompt.answer_trigger(trigger, event))
     outcome = prompt.run_trigger_module(
         trigger, hook_replies.text_field(event, "session_id"), event
     )
-    return _draw_instruction(outcome, trigger, event, has_screen=has_screen)
+    return _make_instruction_for_outcome(outcome, trigger, event, has_screen=has_screen)
 
 
-def _draw_instruction(
+def _make_instruction_for_outcome(
     outcome: Outcome, trigger: Trigger, event: dict[str, Any], *, has_screen: bool
 ) -> dict[str, Any]:
     """Return the module's instruction for the outcome of a trigger.
@@ -265,12 +265,12 @@ def _draw_instruction(
         case Report(make_text, _, table_lines) if (
             has_screen and table_lines and trigger.sign == BARE_SIGN
         ):
-            lines = _text_reply(make_text(NOT_COPIED))["text"].split("\n")[:-1]
+            lines = _make_text_reply(make_text(NOT_COPIED))["text"].split("\n")[:-1]
             return {"card": {"lines": lines, "more": table_lines, **CARD_LAYOUT}}
         case OpenedSession(receipt=receipt, remark=remark, next_step=next_step) if (
             has_screen and receipt.agent == CLAUDE_NAME
         ):
-            card = prompt.draw_card(outcome, _copy_nothing, is_slash=trigger.is_slash)
+            card = prompt.make_outcome_card(outcome, _copy_nothing, is_slash=trigger.is_slash)
             may_send = bool(next_step) and event.get("by_model") is not True
             return {
                 "open": receipt.session_id,
@@ -280,9 +280,9 @@ def _draw_instruction(
                 "remark": plain_text(remark),
             }
     copy_text = _copy_nothing if trigger.sign == BARE_SIGN else prompt.copy_by_setting
-    card = prompt.draw_card(outcome, copy_text, is_slash=trigger.is_slash)
+    card = prompt.make_outcome_card(outcome, copy_text, is_slash=trigger.is_slash)
     if card:
-        return _text_reply(card)
+        return _make_text_reply(card)
     return {}
 
 
@@ -311,7 +311,7 @@ def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
     return pane.update_pane(event, hook_replies.find_transcript(event, session_id, where), where)
 
 
-def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
+def _make_cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return a line about the cost of continuing without the API's cache, or ``{}`` if the cost is small."""
     # Imported late because other questions do not need it.
     from resume_hooks.hooks.session import claim_cold_cache_line
@@ -322,7 +322,7 @@ def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
+def _make_context_notice_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return the line about the session's size, and the number of tokens at which the module asks again.
 
     Unless a policy prevents it, also return when the module must compact and when it must show the
@@ -411,7 +411,7 @@ def _is_handoff_tool_on() -> bool:
     return settings.is_switched_on("handoff_tool") and not prompt.is_trigger_off("handoff")
 
 
-def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
+def _make_new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return what the parts say about a folder without sessions, and the vault's first announcement.
 
     Return ``{}`` if there is nothing to say.
@@ -424,11 +424,11 @@ def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
         filter(None, [*lines, expiring_sessions.claim_vault_announcement(event, Where())])
     )
     if line:
-        return _text_reply(line)
+        return _make_text_reply(line)
     return {}
 
 
-def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
+def _reply_after_abandoned_wait(event: dict[str, Any]) -> dict[str, Any]:
     # Imported late because other commands do not need it.
     from resume_hooks.hooks import rollover
     from resume_hooks.sessions.session import Session
@@ -450,32 +450,32 @@ def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _pane_error_reply(text: str) -> dict[str, Any]:
+def _make_pane_error_reply(text: str) -> dict[str, Any]:
     """Return an error as the first line of the pane. The pane stays open."""
-    return {"head": plain_line(" ".join(_text_reply(text)["text"].split())), "next": ""}
+    return {"head": plain_line(" ".join(_make_text_reply(text)["text"].split())), "next": ""}
 
 
-def _text_reply(text: str) -> dict[str, Any]:
+def _make_text_reply(text: str) -> dict[str, Any]:
     """Return a text to show, without the plugin's name, because the client adds the name."""
     return {"text": plain_text(text).removeprefix("resume-hooks · ").removeprefix("resume-hooks: ")}
 
 
-def _empty_reply(_: object) -> dict[str, Any]:
+def _make_empty_reply(_: object) -> dict[str, Any]:
     return {}
 
 
 MODULE_QUESTION_HANDLERS: dict[
     str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[str], dict[str, Any]]]
 ] = {
-    PANE_QUESTION: (_answer_pane, _pane_error_reply),
-    BAND_QUESTION: (_context_reply, _empty_reply),
-    OFFER_QUESTION: (_offer_tools, _empty_reply),
-    TOOL_QUESTION: (_answer_tool_call, _text_reply),
-    FULL_CONTEXT_QUESTION: (compaction.make_alternatives_reply, _empty_reply),
-    NEW_FOLDER_QUESTION: (_new_folder_reply, _text_reply),
-    ABANDONED_WAIT_QUESTION: (_abandoned_wait_reply, _empty_reply),
-    COLD_CACHE_QUESTION: (_cold_cache_reply, _empty_reply),
-    RULES_QUESTION: (_empty_reply, _empty_reply),
+    PANE_QUESTION: (_answer_pane, _make_pane_error_reply),
+    CONTEXT_NOTICE_QUESTION: (_make_context_notice_reply, _make_empty_reply),
+    OFFER_QUESTION: (_offer_tools, _make_empty_reply),
+    TOOL_QUESTION: (_answer_tool_call, _make_text_reply),
+    FULL_CONTEXT_QUESTION: (compaction.make_compaction_alternatives_reply, _make_empty_reply),
+    NEW_FOLDER_QUESTION: (_make_new_folder_reply, _make_text_reply),
+    QUESTION_AFTER_ABANDONED_WAIT: (_reply_after_abandoned_wait, _make_empty_reply),
+    COLD_CACHE_QUESTION: (_make_cold_cache_reply, _make_empty_reply),
+    RULES_QUESTION: (_make_empty_reply, _make_empty_reply),
 }
 """For each question of the module: the function that answers, and the reply if that function fails.
 """

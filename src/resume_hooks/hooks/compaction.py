@@ -54,7 +54,7 @@ MIN_TURNS_BETWEEN_COMPACTIONS = 5
 TARGET_SIZE_FRACTION = 0.5
 # the maximum size of the result as a fraction of the context; a larger result would soon be
 # compacted again
-MAX_RESULT_FRACTION = 0.8
+MAX_RESULT_FRACTION_OF_CONTEXT = 0.8
 # the maximum number of characters of the restored facts in a trimmed conversation
 MAX_FACTS_CHARACTERS = 3_900
 # The name of the note which says that the user has seen the alternatives to the client's
@@ -68,7 +68,7 @@ TOO_LITTLE_FREED_REMARK = (
 """Two remarks to the user about an automatic compaction: the first if this plugin shrank the
 session, the second if that would have freed too little."""
 
-THRESHOLD_COMPACTION_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
+COMPACTED_AT_THRESHOLD_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
 
 TOO_SOON_REASON = (
     f"the last compaction was fewer than {MIN_TURNS_BETWEEN_COMPACTIONS} turns ago; "
@@ -161,7 +161,7 @@ def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) 
         raise NothingToTrim(
             f"A trim would save about {plan_in_place.decision.savings.tokens:,} tokens, which is too few"
         )
-    return _compaction_reply(
+    return _make_compaction_reply(
         session.session_id, plan_in_place, plan_in_place.decision.context_after.tokens, ""
     )
 
@@ -180,7 +180,7 @@ def make_decline_reply(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]
     )
 
 
-def make_alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
+def make_compaction_alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return the alternatives to the client's compaction, if enough of the context is in use.
 
     ``args`` in the event is the percentage that is in use. The alternatives are returned only if it
@@ -292,7 +292,7 @@ def _compact_at_threshold(
     )
     return {
         **shrunk_conversation,
-        "remark": THRESHOLD_COMPACTION_REMARK.format(
+        "remark": COMPACTED_AT_THRESHOLD_REMARK.format(
             chosen=setting, before=thousands_before, after=thousands_after
         ),
     }
@@ -350,11 +350,11 @@ def _shrink_conversation(
         + len(facts) / scan.scale.characters_per_token
     )
     if (
-        tokens_after > scan.context.tokens * MAX_RESULT_FRACTION
+        tokens_after > scan.context.tokens * MAX_RESULT_FRACTION_OF_CONTEXT
         or scan.context._replace(tokens=tokens_after).compacts_at_once
     ):
         return {}
-    return _compaction_reply(session.session_id, plan_in_place, tokens_after, facts)
+    return _make_compaction_reply(session.session_id, plan_in_place, tokens_after, facts)
 
 
 def _range_to_rebuild(
@@ -418,7 +418,7 @@ def _strings_in_field(row: dict[str, Any], name: str) -> tuple[str, ...]:
     return ()
 
 
-def _compaction_reply(
+def _make_compaction_reply(
     session_id: str, plan_in_place: ClientTrim, tokens_after: int, opening: str
 ) -> dict[str, Any]:
     """Return the answer to a compaction in the form that the module expects.

@@ -92,7 +92,7 @@ def claim_question(question: StoredQuestion) -> bool:
 
     Return False if another process claimed the question first, or if the session has a different
     question now. The file of the question is deleted, and ``is_question_claimed`` is true until
-    ``release_question`` is called.
+    ``release_question_claim`` is called.
     """
     name = _question_note_name(question.session_id, question.kind)
     if not hook_state.claim_note(name):
@@ -105,7 +105,7 @@ def claim_question(question: StoredQuestion) -> bool:
     return False
 
 
-def release_question(session_id: str, kind: str = TRIM_QUESTION_KIND) -> None:
+def release_question_claim(session_id: str, kind: str = TRIM_QUESTION_KIND) -> None:
     """Release the claim on a question. First store the question again, with the id of its child."""
     hook_state.release_note(_question_note_name(session_id, kind))
 

@@ -38,7 +38,7 @@ _ALLOWED_FOLDER_NAME_CHARACTERS = frozenset(
 )
 
 
-def archive_at_start(event: dict[str, Any]) -> str:
+def archive_and_describe_at_start(event: dict[str, Any]) -> str:
     """Archive the sessions that expire soon, and return the line to show. Stop at the time limit.
 
     Return ``""`` if there is nothing to show or the run is headless. Raise OSError if the state

@@ -22,7 +22,7 @@ from resume_hooks.hooks.plain_cards import help_card, pasted_command_card, sessi
 from resume_hooks.hooks.triggers import (
     BARE_SIGN,
     REPAIR_QUESTION,
-    TRIGGER_ROWS,
+    TRIGGER_TABLE,
     Trigger,
     recognise_trigger,
     trigger_of_command,
@@ -57,7 +57,7 @@ def main() -> None:
         )
 
 
-def answer_module() -> int:
+def write_reply_to_module() -> int:
     """Answer the plugin's module with a text, and return the exit status."""
     event = hook_replies.read_stdin()
     if event is None:
@@ -65,7 +65,7 @@ def answer_module() -> int:
     trigger = trigger_of_command(
         hook_replies.text_field(event, "command"), hook_replies.text_field(event, "args").strip()
     )
-    is_typed = trigger.verb in TRIGGER_ROWS and trigger.verb != REPAIR_QUESTION
+    is_typed = trigger.verb in TRIGGER_TABLE and trigger.verb != REPAIR_QUESTION
     # The module runs in the session itself, so the user does not need the session's id.
     if trigger.verb == "resume":
         text = _describe_state_and_remedy()
@@ -83,7 +83,7 @@ def answer_module() -> int:
 
 def answer_without_engine(trigger: Trigger, session_id: str) -> str:
     """Return the text to show for a trigger if the engine does not work."""
-    if trigger.is_pasted:
+    if trigger.is_pasted_after_text:
         return pasted_command_card(trigger.text)
     if trigger.verb == "help":
         return f"{_describe_state_and_remedy()}\n\n{help_card(shell_command('--help'), trigger)}"

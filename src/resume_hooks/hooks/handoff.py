@@ -31,7 +31,7 @@ from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.processes import find_client_pid, read_process_start_time
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
-CLEAR_COMMAND_HINT = "or /clear in an empty box: this also starts a session with the digest"
+SLASH_CLEAR_HINT = "or /clear in an empty box: this also starts a session with the digest"
 """The line of the card which says that the client's next ``/clear`` opens the child."""
 
 # the option that is typed before a new task, which has nothing to do with the session's old task
@@ -69,19 +69,19 @@ def answer_request(request: Request) -> Outcome:
     outcome = handoff(parent, spec, request.caller())
     if spec.size == WHOLE_SESSION_SIZE or not isinstance(outcome, OpenedSession):
         return outcome
-    outcome = add_step_lines(outcome)
+    outcome = add_next_step_lines(outcome)
     if request.trigger.is_hooked and prepare_next_clear(outcome.receipt):
-        outcome = outcome._replace(facts=(*outcome.facts, CLEAR_COMMAND_HINT))
+        outcome = outcome._replace(facts=(*outcome.facts, SLASH_CLEAR_HINT))
     return outcome
 
 
-def add_step_lines(outcome: AnyOpenedSession) -> AnyOpenedSession:
+def add_next_step_lines(outcome: AnyOpenedSession) -> AnyOpenedSession:
     """Return a handoff's outcome with a line about its next step. The line comes before other facts."""
-    lines = _describe_step(outcome.next_step, outcome.receipt.title)
+    lines = _describe_next_step(outcome.next_step, outcome.receipt.title)
     return outcome._replace(facts=(*lines, *outcome.facts))
 
 
-def _describe_step(next_step: str, title: str) -> list[str]:
+def _describe_next_step(next_step: str, title: str) -> list[str]:
     """Return a line about the next step. Return no line if the child's title contains the whole step."""
     step_text = " ".join(next_step.split())
     if step_text and step_text in title:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, make_text_report
-from resume_hooks.hooks.plain_cards import CARD_COLUMNS
+from resume_hooks.hooks.plain_cards import CARD_WIDTH
 from resume_hooks.hooks.request import Request
 from resume_hooks.hooks.session_list.rows import cut_title
 from resume_hooks.hooks.time_limit import time_limit
@@ -74,7 +74,7 @@ def _lines_of_ancestor(number: int, row: Ancestor, *, is_last: bool) -> tuple[st
     marks = REMARKS_BY_STATUS.get(row.status, "")
     if any(facts):
         marks += f"  {' · '.join(filter(None, facts))}"
-    title = cut_title(name, CARD_COLUMNS - len(marks) - 5 - len(str(number)))
+    title = cut_title(name, CARD_WIDTH - len(marks) - 5 - len(str(number)))
     second_line = f"     {row.session_id or '(id unknown)'}"
     if row.created_at:
         second_line += f" · {format_minute(row.created_at)} · {format_bytes(row.size)}"

@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from resume_hooks.hooks.triggers import BARE_SIGN, TRIGGER_ROWS, TYPED_SIGN, Trigger
+from resume_hooks.hooks.triggers import BARE_SIGN, TRIGGER_TABLE, TYPED_SIGN, Trigger
 from resume_hooks.system.copy_result import CopyResult
 
-CARD_COLUMNS = 80  # the width of a card in columns
+CARD_WIDTH = 80  # the width of a card in columns
 MAX_TITLE_COLUMNS = 68  # the maximum width in columns of a title on a card
 
 
@@ -32,7 +32,7 @@ def help_card(command: str, trigger: Trigger) -> str:
         space_hint = "\nA space before > sends a plain prompt."
     if trigger.sign == BARE_SIGN:
         commands = []
-        for trigger_row in TRIGGER_ROWS.values():
+        for trigger_row in TRIGGER_TABLE.values():
             if trigger_row.command:
                 commands.append(
                     (f"/{trigger_row.command} {trigger_row.argument}", trigger_row.description)
@@ -43,7 +43,7 @@ def help_card(command: str, trigger: Trigger) -> str:
             f"type one after {trigger.sign_of_unregistered_triggers} at the very start of a prompt"
         )
         rows = [
-            trigger_row.help_row for trigger_row in TRIGGER_ROWS.values() if trigger_row.help_row
+            trigger_row.help_row for trigger_row in TRIGGER_TABLE.values() if trigger_row.help_row
         ]
     return HELP_TEXT.format(
         how=heading, rows="\n".join(f"  {row}" for row in rows), command=command, plain=space_hint
@@ -60,7 +60,7 @@ MIN_PERCENT_TO_SHRINK = 20
 
 def usage_card(trigger: Trigger) -> str:
     """Return the card with the name, the arguments and the description of a trigger."""
-    row = TRIGGER_ROWS[trigger.verb]
+    row = TRIGGER_TABLE[trigger.verb]
     usage = f"{trigger.name_of_verb(trigger.verb)} {row.argument}".rstrip()
     return f"resume-hooks · {usage}\n  {row.description}\n\n{NOTHING_CHANGED_TEXT}"
 

@@ -28,7 +28,7 @@ from resume_hooks.hooks.plain_cards import (
     usage_card,
 )
 from resume_hooks.hooks.triggers import (
-    TRIGGER_ROWS,
+    TRIGGER_TABLE,
     TYPED_SIGN,
     Trigger,
     find_trigger_name,
@@ -137,7 +137,7 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     if is_trigger_off(trigger.verb):
         return ""
     session_id = hook_replies.text_field(event, "session_id")
-    if trigger.is_pasted:
+    if trigger.is_pasted_after_text:
         return pasted_command_card(trigger.text, is_busy=_is_busy(event, session_id))
     if trigger.verb == "help":
         from resume_hooks.system.invocation import shell_command
@@ -147,7 +147,7 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     if trigger.verb == "session":
         return session_card(session_id, copy_by_setting(session_id), trigger)
     outcome = run_trigger_module(trigger, session_id, event)
-    return draw_card(outcome, copy_by_setting, is_slash=trigger.is_slash)
+    return make_outcome_card(outcome, copy_by_setting, is_slash=trigger.is_slash)
 
 
 def run_trigger_module(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Outcome:
@@ -156,7 +156,7 @@ def run_trigger_module(trigger: Trigger, session_id: str, event: dict[str, Any])
     from resume_hooks.hooks.request import Request
     from resume_hooks.sessions.agents.registry import find_other_agents_session
 
-    row = TRIGGER_ROWS[trigger.verb]
+    row = TRIGGER_TABLE[trigger.verb]
     asks_usage = trigger.verb != "trim" and (
         not (row.argument and row.is_read_only) or trigger.verb == "resume"
     )
@@ -182,7 +182,9 @@ def _require_session_id(session_id: str) -> None:
         raise SessionNotFound("Claude Code sent no session id", "Send a prompt first.")
 
 
-def draw_card(outcome: Outcome, copy_text: Callable[[str], CopyResult], *, is_slash: bool) -> str:
+def make_outcome_card(
+    outcome: Outcome, copy_text: Callable[[str], CopyResult], *, is_slash: bool
+) -> str:
     """Return the card for an outcome. ``copy_text`` copies text to the clipboard.
 
     If no session was written, raise the ResumeHooksError that gives the reason.

@@ -47,7 +47,7 @@ def answer_request(request: Request) -> Report:
 
     cost_tokens = round(len(text) / CHARACTERS_PER_TOKEN)
 
-    def make_card(copied: CopyResult) -> str:
+    def make_recall_card(copied: CopyResult) -> str:
         copy_text = _TEXTS_BY_COPY_OUTCOME[copied.outcome]
         heading = f"resume-hooks · what was done here · {copy_text} · about {cost_tokens:,} tokens"
         hint = "To let the model search by itself, ask it for the missing facts."
@@ -58,7 +58,7 @@ def answer_request(request: Request) -> Report:
         )
         return f"{heading}\n\n{text}\n\n{hint}\n\n{last_line}"
 
-    return Report(make_card, text_to_copy=f"{_PASTE_HEADING}\n{text}")
+    return Report(make_recall_card, text_to_copy=f"{_PASTE_HEADING}\n{text}")
 
 
 def _paste_hint(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:

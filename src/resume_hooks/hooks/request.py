@@ -41,9 +41,13 @@ MISSING_TRANSCRIPT_ERRORS: dict[str, tuple[type[ResumeHooksError], str]] = {
 """For each trigger, the error and the message in a session that has no transcript yet."""
 
 
-def missing_transcript_error(error: type[ResumeHooksError], message_start: str) -> ResumeHooksError:
+def make_missing_transcript_error(
+    error_class: type[ResumeHooksError], message_start: str
+) -> ResumeHooksError:
     """Return the error for a session without a transcript. Its message begins with ``message_start``."""
-    return error(f"{message_start}: this session has no transcript yet", "Send a prompt first.")
+    return error_class(
+        f"{message_start}: this session has no transcript yet", "Send a prompt first."
+    )
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class Request:
     def session(self) -> Session:
         """The session. Raise the trigger's ResumeHooksError if there is no transcript."""
         if self.path is None:
-            raise missing_transcript_error(*MISSING_TRANSCRIPT_ERRORS[self.trigger.verb])
+            raise make_missing_transcript_error(*MISSING_TRANSCRIPT_ERRORS[self.trigger.verb])
         # Imported late because a list does not read the session.
         from resume_hooks.sessions.session import Session
 
@@ -107,14 +111,14 @@ class Request:
         return Caller(self.where, reuses_child=True, time_limit=limit_time)
 
 
-class TypedSearch(NamedTuple):
+class SearchInput(NamedTuple):
     """The words that the user typed after a search trigger, without the option for all projects."""
 
     words: str
     in_all_projects: bool
 
 
-def parse_typed_search(text: str) -> TypedSearch:
+def parse_search_input(text: str) -> SearchInput:
     """Parse the text after a search trigger. Raise UsageError for an unknown option."""
     first_word, *other_words = text.split(maxsplit=1) or [""]
     in_all_projects = first_word.lower() == ALL_OPTION
@@ -127,7 +131,7 @@ def parse_typed_search(text: str) -> TypedSearch:
             "More options, in a shell: resume-hooks search --help. "
             f'To search for this text, put it in quotes: "{option}"',
         )
-    return TypedSearch(search_words, in_all_projects)
+    return SearchInput(search_words, in_all_projects)
 
 
 def refuse_option(text: str, remedy: str) -> None:

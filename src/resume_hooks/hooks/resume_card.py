@@ -64,7 +64,7 @@ def answer_request(request: Request) -> Report:
             f"Type: {request.typed_name} {TABLE_OPTION}",
         )
     trigger_without_option = trigger._replace(text="".join(other_words)) if with_table else trigger
-    if not _has_turns(request):
+    if not _session_has_turns(request):
         if trigger.sign == BARE_SIGN:
             if trigger_without_option.text:
                 unsent_text = f"\n\n  Your text was not sent: {trigger_without_option.text}"
@@ -78,14 +78,14 @@ def answer_request(request: Request) -> Report:
     with time_limit(request.command):
         comparison = compare_strategies(request.session, request.where, clock.now())
 
-    def draw_card(copied: CopyResult) -> str:
+    def make_resume_card(copied: CopyResult) -> str:
         return resume_card(comparison, copied, trigger_without_option, with_table=with_table)
 
     table_lines = () if trigger.text else tuple(build_ways_table(comparison))
-    return Report(draw_card, text_to_copy=session_id, further_lines=table_lines)
+    return Report(make_resume_card, text_to_copy=session_id, further_lines=table_lines)
 
 
-def _has_turns(request: Request) -> bool:
+def _session_has_turns(request: Request) -> bool:
     """Check whether the session has turns, or is a child, which begins with a digest."""
     if request.path is None:
         return False
@@ -169,17 +169,22 @@ def describe_comparison(comparison: Comparison, name_verb: Callable[[str], str])
         else:
             reason = _reason_to_shrink(context, remaining_prompts, prompts_text)
         recommendation = f"{name_verb(advice.strategy)} fits best: {reason}"
-    return f"{size_text}. {_join_recommendation(result_texts, recommendation, is_command=advice is not None)}."
+    sentence = _make_recommendation_sentence(
+        result_texts, recommendation, starts_with_command=advice is not None
+    )
+    return f"{size_text}. {sentence}."
 
 
-def _join_recommendation(result_texts: list[str], recommendation: str, *, is_command: bool) -> str:
+def _make_recommendation_sentence(
+    result_texts: list[str], recommendation: str, *, starts_with_command: bool
+) -> str:
     """Join the sizes and the recommendation into one sentence.
 
     A recommendation at the beginning gets a capital letter, unless it begins with a command.
     """
     if result_texts:
         return f"{', '.join(result_texts)}; {recommendation}"
-    if is_command:
+    if starts_with_command:
         return recommendation
     return recommendation[:1].upper() + recommendation[1:]
 
@@ -256,10 +261,10 @@ def format_context(context: ContextSize) -> str:
     return f"{'about ' if context.is_estimate else ''}{context.tokens:,} tokens"
 
 
-def format_size_and_branch(ends: HeadTail) -> str:
+def format_size_and_branch(head_tail: HeadTail) -> str:
     """Return the size of the session's file and its last branch, for example ``4.1 MB · main``."""
-    branch = collapse_line(plain_line(ends.branch), MAX_BRANCH_COLUMNS)
-    return f"{format_bytes(ends.size)}{f' · {branch}' if branch else ''}"
+    branch = collapse_line(plain_line(head_tail.branch), MAX_BRANCH_COLUMNS)
+    return f"{format_bytes(head_tail.size)}{f' · {branch}' if branch else ''}"
 
 
 def build_ways_table(comparison: Comparison) -> list[str]:

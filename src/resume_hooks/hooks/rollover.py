@@ -57,7 +57,7 @@ PLANNING_SECONDS = 10.0  # the time limit in seconds for planning the child with
 MAX_FACT_CHARACTERS = 300  # the maximum number of characters of a fact on the card
 
 _NOTE_PREFIX = "rollover-"
-CLEAR_COMMAND_HINT = "or /clear in an empty box: the new session has this text, too (cut if long)"
+SLASH_CLEAR_HINT = "or /clear in an empty box: the new session has this text, too (cut if long)"
 WAITING_STATUS = f"asking a model for the summary: up to {MODEL_TIMEOUT_TEXT}"
 """The line that the client shows while a model writes the summary."""
 
@@ -227,7 +227,7 @@ def _add_facts(
     """Return a rollover's outcome with these facts, and with a hint if ``/clear`` opens the child."""
     short_facts = [collapse_line(plain_line(fact), MAX_FACT_CHARACTERS) for fact in facts]
     if request.trigger.is_hooked and prepare_next_clear(outcome.receipt):
-        short_facts.append(CLEAR_COMMAND_HINT)
+        short_facts.append(SLASH_CLEAR_HINT)
     return outcome._replace(facts=tuple(short_facts))
 
 

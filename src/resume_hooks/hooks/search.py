@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, make_text_report
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.plain_cards import CARD_COLUMNS, MAX_TITLE_COLUMNS
+from resume_hooks.hooks.plain_cards import CARD_WIDTH, MAX_TITLE_COLUMNS
 from resume_hooks.hooks.request import (
     ALL_OPTION,
     Request,
     current_folder,
-    parse_typed_search,
+    parse_search_input,
 )
 from resume_hooks.hooks.session_list.rows import cut_snippet_start, cut_to_columns
 from resume_hooks.hooks.session_list.state import MAX_INDEX_UPDATE_SECONDS
@@ -41,7 +41,7 @@ MAX_PRINTED_QUERY_CHARACTERS = 200
 
 def answer_request(request: Request) -> Report:
     """Search for the words after the trigger. Raise UsageError if there are no words."""
-    words, in_all_projects = parse_typed_search(request.text)
+    words, in_all_projects = parse_search_input(request.text)
     if not words:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")
     scope, where = Scope(), request.where
@@ -50,7 +50,7 @@ def answer_request(request: Request) -> Report:
             scope = project_scope_of_session(request.path, where)
         else:
             scope = project_scope_of_folder(current_folder(), where)
-    with time_limit(_search_command(words, in_all_projects=in_all_projects)):
+    with time_limit(_format_search_command(words, in_all_projects=in_all_projects)):
         result = search_index(
             [words], scope, where, max_hits=MAX_CARD_HITS, max_seconds=MAX_INDEX_UPDATE_SECONDS
         )
@@ -59,7 +59,7 @@ def answer_request(request: Request) -> Report:
     )
 
 
-def _search_command(words: str, *, in_all_projects: bool, max_hits: int = 0) -> str:
+def _format_search_command(words: str, *, in_all_projects: bool, max_hits: int = 0) -> str:
     options = [
         *([ALL_OPTION] if in_all_projects else []),
         *([f"--limit={min(max_hits, MAX_SEARCH_HITS)}"] if max_hits else []),
@@ -97,7 +97,7 @@ def search_card(result: SearchResult, typed_name: str, *, in_all_projects: bool 
     for note in result.notes:
         lines.append(f"  note: {note}")
     if result.matching_turn_count > len(shown_hits):
-        command = _search_command(
+        command = _format_search_command(
             collapse_line(plain_line(query), MAX_PRINTED_QUERY_CHARACTERS),
             in_all_projects=in_all_projects,
             max_hits=result.matching_turn_count,
@@ -143,12 +143,12 @@ def _make_hit_lines(hit: Hit) -> Sequence[str]:
         )
     )
     snippet = cut_snippet_start(
-        hit.snippet, hit.marks[0][0] if hit.marks else 0, CARD_COLUMNS - text_width(title_part)
+        hit.snippet, hit.marks[0][0] if hit.marks else 0, CARD_WIDTH - text_width(title_part)
     )
     command = (
         agent_with_name(hit.agent, where).resume_commands(hit.session_id, hit.folder).client_command
     )
     return [
-        f"{title_part}{cut_to_columns(snippet, CARD_COLUMNS - text_width(title_part))}",
+        f"{title_part}{cut_to_columns(snippet, CARD_WIDTH - text_width(title_part))}",
         f"  {command} · {facts}",
     ]

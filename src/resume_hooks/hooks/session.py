@@ -95,9 +95,9 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
         lines += _lines_at_resume(session_id, path, event)
     archive_line = ""
     if source and EXPIRING_ARGUMENT in arguments:
-        archive_line = _make_engine_line(_archive_at_start, event)
+        archive_line = _make_line_with_engine(_archive_and_describe_at_start, event)
     if NEW_FOLDER_ARGUMENT in arguments:
-        lines.append(_make_engine_line(describe_new_folder, event))
+        lines.append(_make_line_with_engine(describe_start_in_new_folder, event))
     lines.append(archive_line)
     if source:
         lines += _collect_part_lines()
@@ -319,14 +319,14 @@ def _is_new_child(path: str) -> bool:
     )
 
 
-def _archive_at_start(event: Dict[str, Any]) -> str:
+def _archive_and_describe_at_start(event: Dict[str, Any]) -> str:
     # Imported late because most starts do not need it.
-    from resume_hooks.hooks.expiring_sessions import archive_at_start
+    from resume_hooks.hooks.expiring_sessions import archive_and_describe_at_start
 
-    return archive_at_start(event)
+    return archive_and_describe_at_start(event)
 
 
-def describe_new_folder(event: Dict[str, Any]) -> str:
+def describe_start_in_new_folder(event: Dict[str, Any]) -> str:
     """Return the lines of installed parts for a start in a folder without sessions, joined into one line."""
     lines = []
     for line in seam.find_answers(questions.line_at_start_in_new_folder):
@@ -334,12 +334,14 @@ def describe_new_folder(event: Dict[str, Any]) -> str:
     return " · ".join(filter(None, lines))
 
 
-def _make_engine_line(describe: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
-    """Return the line from the function ``describe``, or ``""`` if the engine is not installed."""
+def _make_line_with_engine(
+    make_line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]
+) -> str:
+    """Return the line from the function ``make_line``, or ``""`` if the engine is not installed."""
     if sys.version_info < MIN_ENGINE_PYTHON_VERSION:
         return ""
     try:
-        return describe(event)
+        return make_line(event)
     except ImportError:
         _mark_venv_broken()
     except OSError:  # If this line fails, the other lines are shown without it.
@@ -389,7 +391,7 @@ def _record_cleared_session(session_id: str) -> None:
     pid = find_client_pid()
     if pid is not None:
         hook_state.write_note(
-            _name_of_clear_note(pid), {"session_id": session_id, "at": time.time()}
+            _note_name_of_slash_clear(pid), {"session_id": session_id, "at": time.time()}
         )
         # The old session is a parent now. The next start archives it in the background.
         pending.record_pending_session(session_id, Where())
@@ -397,7 +399,7 @@ def _record_cleared_session(session_id: str) -> None:
 
 def _check_notes_can_be_written() -> None:
     """Raise OSError if no note can be written. In that case the note about ``/clear`` is missing too."""
-    name = _name_of_clear_note(os.getpid())
+    name = _note_name_of_slash_clear(os.getpid())
     hook_state.write_note(name, {})
     hook_state.consume_note(name)
 
@@ -407,8 +409,8 @@ def _consume_clear_note(pid: int) -> Optional[str]:
 
     Return None if there is no such note, or if the note is old or damaged.
     """
-    note = hook_state.read_note(_name_of_clear_note(pid))
-    hook_state.consume_note(_name_of_clear_note(pid))
+    note = hook_state.read_note(_note_name_of_slash_clear(pid))
+    hook_state.consume_note(_note_name_of_slash_clear(pid))
     session_id, cleared_at = note.get("session_id"), note.get("at", 0)
     is_fresh = (
         hook_state.is_valid_timestamp(cleared_at)
@@ -419,7 +421,7 @@ def _consume_clear_note(pid: int) -> Optional[str]:
     return None
 
 
-def _name_of_clear_note(pid: int) -> str:
+def _note_name_of_slash_clear(pid: int) -> str:
     return f"clear-{pid}.json"
 
 

@@ -52,7 +52,11 @@ def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
         return hook_replies.start_reply(remove_middle(text, MAX_UNITS_WITHOUT_PARTS), message)
     text = remove_middle(text, MAX_TEXT_UTF16_UNITS)
     *other_parts, last_part = split_into_parts(text)
-    missing_numbers = _offer_parts(session_id, note["pid"], other_parts) if other_parts else []
+    missing_numbers = (
+        _offer_parts_and_list_missing_numbers(session_id, note["pid"], other_parts)
+        if other_parts
+        else []
+    )
     if missing_numbers and len(missing_numbers) == len(other_parts):
         return hook_replies.start_reply(remove_middle(text, MAX_UTF16_UNITS_PER_PART), message)
     missing_notice = "".join(
@@ -76,7 +80,9 @@ def remove_middle(text: str, max_units: int) -> str:
     return f"{beginning.rpartition(chr(10))[0] or beginning}{CUT_NOTICE}{end}"
 
 
-def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list[int]:
+def _offer_parts_and_list_missing_numbers(
+    session_id: str, process_id: int, parts: Sequence[str]
+) -> list[int]:
     """Write the parts for the other hooks and wait. Return the numbers of the parts that no hook printed."""
     names = []
     for number in range(1, len(parts) + 1):

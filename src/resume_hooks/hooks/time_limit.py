@@ -37,7 +37,7 @@ def time_limit(
         )
 
     if not hasattr(signal, "setitimer"):
-        with _limit_with_thread(max_seconds, raise_time_limit_error):
+        with _limit_time_with_thread(max_seconds, raise_time_limit_error):
             yield
         return
     timers = (
@@ -59,7 +59,7 @@ def time_limit(
 
 
 @contextlib.contextmanager
-def _limit_with_thread(seconds: float, raise_error: Callable[[], None]) -> Iterator[None]:
+def _limit_time_with_thread(seconds: float, raise_error: Callable[[], None]) -> Iterator[None]:
     """Limit the duration of a with block on Windows, which has no alarm signal.
 
     After ``seconds`` seconds a thread interrupts the block, as Ctrl+C does. The interrupt is caught
@@ -70,11 +70,11 @@ def _limit_with_thread(seconds: float, raise_error: Callable[[], None]) -> Itera
 
     has_expired = threading.Event()
 
-    def interrupt_block() -> None:
+    def interrupt_timed_block() -> None:
         has_expired.set()
         _thread.interrupt_main()
 
-    timer = threading.Timer(seconds, interrupt_block)
+    timer = threading.Timer(seconds, interrupt_timed_block)
     timer.daemon = True
     timer.start()
     try:

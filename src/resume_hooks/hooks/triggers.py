@@ -82,16 +82,16 @@ def _list_all_rows() -> List[Row]:
     return rows
 
 
-TRIGGER_ROWS = {each.name: each for each in _list_all_rows()}
+TRIGGER_TABLE = {each.name: each for each in _list_all_rows()}
 """All triggers by name. ``make docs`` generates commands/, hooks/commands.mjs and
 docs/older-clients.md."""
 
 _FORMER_TRIGGER_NAMES = {
-    name: now for name, (_, now) in part_table.FORMER_VERBS.items() if now in TRIGGER_ROWS
+    name: now for name, (_, now) in part_table.FORMER_VERBS.items() if now in TRIGGER_TABLE
 } | {"recover-context": "recall"}
 TRIGGER_ALIASES = {
     **_FORMER_TRIGGER_NAMES,
-    **{alias: each.name for each in TRIGGER_ROWS.values() for alias in each.aliases},
+    **{alias: each.name for each in TRIGGER_TABLE.values() for alias in each.aliases},
 }
 """Other names of triggers, including those from earlier versions. No list shows these names."""
 
@@ -101,9 +101,11 @@ COMMAND_NOT_ALONE_HINT = (
 """The hint for a user who typed a command into an input box that already contained the next step.
 """
 
-TYPED_VERBS = frozenset(each.name for each in TRIGGER_ROWS.values() if not each.is_module_only)
-_VERBS_WITHOUT_WORDS = frozenset(each.name for each in TRIGGER_ROWS.values() if each.takes_no_words)
-_VERBS_BY_COMMAND = {each.command: each.name for each in TRIGGER_ROWS.values() if each.command}
+TYPED_VERBS = frozenset(each.name for each in TRIGGER_TABLE.values() if not each.is_module_only)
+_VERBS_WITHOUT_WORDS = frozenset(
+    each.name for each in TRIGGER_TABLE.values() if each.takes_no_words
+)
+_VERBS_BY_COMMAND = {each.command: each.name for each in TRIGGER_TABLE.values() if each.command}
 _UUID_PATTERN = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER_PATTERN = re.compile(
     rf"(?:>|/{PLUGIN_NAME}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL
@@ -113,34 +115,34 @@ _PASTE_TAG_PATTERN = re.compile(r"\s*</?pasted_content\b[^<>]*>")
 _PASTED_COMMAND_PATTERN = (
     rf"(?:/resume\s+{_UUID_PATTERN}|claude --resume {_UUID_PATTERN}|/clear)\s*\Z"
 )
-_PASTED_AT_END_PATTERN = re.compile(_PASTED_COMMAND_PATTERN, re.IGNORECASE)
+_PASTED_COMMAND_AT_END_PATTERN = re.compile(_PASTED_COMMAND_PATTERN, re.IGNORECASE)
 _WORDLESS_TRIGGER_NAMES_PATTERN = "|".join(
     sorted(
         _VERBS_WITHOUT_WORDS
         | {alias for alias, verb in TRIGGER_ALIASES.items() if verb in _VERBS_WITHOUT_WORDS}
     )
 )
-_PASTED_AFTER_NAME_PATTERN = re.compile(
+_PASTED_COMMAND_AFTER_TRIGGER_PATTERN = re.compile(
     rf"(?:>|/{PLUGIN_NAME}:)(?:{_WORDLESS_TRIGGER_NAMES_PATTERN})\s*{_PASTED_COMMAND_PATTERN}",
     re.IGNORECASE,
 )
-_ID_AFTER_NAME_PATTERN = re.compile(
+_ID_AFTER_TRIGGER_PATTERN = re.compile(
     rf"(?:>|/{PLUGIN_NAME}:)(?:resume|continue|session|session-id)({_UUID_PATTERN})\s*\Z",
     re.IGNORECASE,
 )
-_SIGN_PATTERN = rf"(?:>|/{PLUGIN_NAME}:)"
+_TRIGGER_SIGN_PATTERN = rf"(?:>|/{PLUGIN_NAME}:)"
 _ASKING_TRIGGER_NAMES_PATTERN = "|".join(
     name
-    for name in (*TRIGGER_ROWS, *TRIGGER_ALIASES)
-    if TRIGGER_ROWS[TRIGGER_ALIASES.get(name, name)].asks_first
+    for name in (*TRIGGER_TABLE, *TRIGGER_ALIASES)
+    if TRIGGER_TABLE[TRIGGER_ALIASES.get(name, name)].asks_first
 )
 _RETYPED_TRIGGER_PATTERN = re.compile(
-    rf"{_SIGN_PATTERN}({_ASKING_TRIGGER_NAMES_PATTERN})(?=[\s>/]|\Z)", re.IGNORECASE
+    rf"{_TRIGGER_SIGN_PATTERN}({_ASKING_TRIGGER_NAMES_PATTERN})(?=[\s>/]|\Z)", re.IGNORECASE
 )
 _TRIGGER_NAMES_PATTERN = "|".join(sorted({*TYPED_VERBS, *TRIGGER_ALIASES}, key=len, reverse=True))
 _BARE_TRIGGER_NAMES_PATTERN = "|".join(sorted(_VERBS_BY_COMMAND, key=len, reverse=True))
 _STACKED_TRIGGERS_PATTERN = re.compile(
-    rf"(?:{_SIGN_PATTERN}(?:{_TRIGGER_NAMES_PATTERN}))+(?=(?:{_SIGN_PATTERN}(?:{_TRIGGER_NAMES_PATTERN})|{BARE_SIGN}(?:{_BARE_TRIGGER_NAMES_PATTERN}))(?:\s|\Z))",
+    rf"(?:{_TRIGGER_SIGN_PATTERN}(?:{_TRIGGER_NAMES_PATTERN}))+(?=(?:{_TRIGGER_SIGN_PATTERN}(?:{_TRIGGER_NAMES_PATTERN})|{BARE_SIGN}(?:{_BARE_TRIGGER_NAMES_PATTERN}))(?:\s|\Z))",
     re.IGNORECASE,
 )
 _COMMAND_AT_START_PATTERN = re.compile(
@@ -166,8 +168,8 @@ _TRIGGER_NAME_PATTERN = re.compile(rf"(?<![^\s:]){TYPED_SIGN}({'|'.join(TYPED_VE
 class Trigger(NamedTuple):
     """A trigger in a prompt.
 
-    ``verb`` is a name from ``TRIGGER_ROWS``, ``text`` the text after it. ``is_slash`` means that
-    the client has emptied the input box. ``is_pasted`` means that a command was pasted after other
+    ``verb`` is a name from ``TRIGGER_TABLE``, ``text`` the text after it. ``is_slash`` means that
+    the client has emptied the input box. ``is_pasted_after_text`` means that a command was pasted after other
     text in the box. ``is_hooked`` is False for a slash command that no hook answers. ``sign`` is the
     sign with which the prompt begins. Answers use it to name other triggers.
     """
@@ -175,7 +177,7 @@ class Trigger(NamedTuple):
     verb: str
     text: str
     is_slash: bool
-    is_pasted: bool
+    is_pasted_after_text: bool
     is_hooked: bool = True
     sign: str = TYPED_SIGN
 
@@ -184,7 +186,7 @@ class Trigger(NamedTuple):
 
         If the named trigger can't have that sign, return its command with a slash.
         """
-        row = TRIGGER_ROWS.get(verb)
+        row = TRIGGER_TABLE.get(verb)
         is_bare = row is not None and row.command and (row.is_module_only or self.sign == BARE_SIGN)
         if row and is_bare:
             return f"{BARE_SIGN}{row.command}"
@@ -220,7 +222,9 @@ def trigger_of_command(command: str, text: str, *, is_hooked: bool = True) -> Tr
         verb = _VERBS_BY_COMMAND.get(verb, verb)
     else:
         verb = TRIGGER_ALIASES.get(verb, verb)
-    return Trigger(verb, text, is_slash=True, is_pasted=False, is_hooked=is_hooked, sign=sign)
+    return Trigger(
+        verb, text, is_slash=True, is_pasted_after_text=False, is_hooked=is_hooked, sign=sign
+    )
 
 
 def recognise_trigger(prompt: str) -> Optional[Trigger]:
@@ -235,14 +239,19 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
         if command_after:
             prompt = f"{TYPED_SIGN}{_VERBS_BY_COMMAND[command_after[1].lower()]}{prompt[command_after.end() :]}"
     prompt = _last_retyped_trigger(_extract_command_after_words(prompt))
-    if _ID_AFTER_NAME_PATTERN.match(prompt):
-        return Trigger("resume", "", slash, is_pasted=True, sign=sign)
+    if _ID_AFTER_TRIGGER_PATTERN.match(prompt):
+        return Trigger("resume", "", slash, is_pasted_after_text=True, sign=sign)
     if _contains_pasted_command(prompt):
-        leftover_text = _PASTED_AT_END_PATTERN.sub(
-            "", re.sub(rf"\A{_SIGN_PATTERN}[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE)
+        leftover_text = _PASTED_COMMAND_AT_END_PATTERN.sub(
+            "",
+            re.sub(rf"\A{_TRIGGER_SIGN_PATTERN}[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE),
         )
         return Trigger(
-            _find_leading_verb(prompt), leftover_text.strip(), slash, is_pasted=True, sign=sign
+            _find_leading_verb(prompt),
+            leftover_text.strip(),
+            slash,
+            is_pasted_after_text=True,
+            sign=sign,
         )
     match = _TRIGGER_PATTERN.match(prompt)
     if match is None:
@@ -255,7 +264,7 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
         or (text and not slash and _is_prose(verb, text, prompt))
     ):
         return None
-    return Trigger(verb, text, slash, is_pasted=False, sign=sign)
+    return Trigger(verb, text, slash, is_pasted_after_text=False, sign=sign)
 
 
 def _is_prose(verb: str, text: str, prompt: str) -> bool:
@@ -298,7 +307,7 @@ def _last_retyped_trigger(prompt: str) -> str:
             *(alias for alias, verb_of_alias in TRIGGER_ALIASES.items() if verb_of_alias == verb),
         )
     )
-    repeats = re.finditer(rf"{_SIGN_PATTERN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
+    repeats = re.finditer(rf"{_TRIGGER_SIGN_PATTERN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
     positions = [repeat.start() for repeat in repeats]
     if verb != "trim":
         positions = [
@@ -321,8 +330,8 @@ def _contains_pasted_command(prompt: str) -> bool:
     """
     verb = _find_leading_verb(prompt)
     if verb in _VERBS_WITHOUT_WORDS:
-        return _PASTED_AFTER_NAME_PATTERN.match(prompt) is not None
-    return verb in TYPED_VERBS and _PASTED_AT_END_PATTERN.search(prompt[-120:]) is not None
+        return _PASTED_COMMAND_AFTER_TRIGGER_PATTERN.match(prompt) is not None
+    return verb in TYPED_VERBS and _PASTED_COMMAND_AT_END_PATTERN.search(prompt[-120:]) is not None
 
 
 def _find_leading_verb(prompt: str) -> str:

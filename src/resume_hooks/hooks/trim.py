@@ -63,7 +63,7 @@ _CONFIRM_HINT = "To confirm, type: >trim yes"
 
 MAX_OPTIONS_CHARACTERS = 4_000  # the maximum number of characters of the options of a trim
 
-MAX_CONFIRM_SECONDS = 4.5
+MAX_READ_AND_WRITE_SECONDS = 4.5
 """Maximum number of seconds for reading and writing together.
 
 A prompt may wait five seconds. The remaining time is needed for starting, and for copying to the
@@ -82,15 +82,17 @@ def answer_request(request: Request) -> Outcome:
     word = ANSWER_ALIASES.get(request.text.lower(), request.text.lower())
     if word in {"help", "cancel"}:
         question = confirmations.find_question(request.session_id)
-        is_open = question is not None and question.is_open
+        has_open_question = question is not None and question.is_open
         if word == "help":
             lines = [TRIM_OPTIONS_HELP]
             if request.trigger.sign == BARE_SIGN:
                 for line in find_answers(questions.line_of_trim_help):
                     lines.append(line())
-            return make_text_report(help_card("\n".join(lines), request.trigger, is_open=is_open))
+            return make_text_report(
+                help_card("\n".join(lines), request.trigger, has_open_question=has_open_question)
+            )
         confirmations.consume_question(request.session_id)
-        return make_text_report(cancelled_card(is_open=is_open))
+        return make_text_report(format_cancelled_card(had_question=has_open_question))
     if request.path is None and confirmations.find_question(request.session_id) is not None:
         raise NothingToTrim(
             "There is nothing to trim: this session's file was deleted after the question",
@@ -145,7 +147,7 @@ def _ask_about_trim(parent: Session, request: Request) -> Outcome:
             f"{confirmations.describe_storage_error(error)} Or in a shell: {request.command}"
         )
     card = question_card(format_card(trim_plan), request.text, store_error, request.typed_name)
-    in_place = _decide_in_place(trim_plan, request)
+    in_place = _decide_on_trim_in_place(trim_plan, request)
     if store_error:
         return make_text_report(card)
     return Question(
@@ -153,7 +155,7 @@ def _ask_about_trim(parent: Session, request: Request) -> Outcome:
     )
 
 
-def _decide_in_place(trim_plan: TrimPlan, request: Request) -> TrimDecision | None:
+def _decide_on_trim_in_place(trim_plan: TrimPlan, request: Request) -> TrimDecision | None:
     """Return the decision for a trim in place with the options of ``trim_plan``, for the client's dialog.
 
     Return None if this trim frees too little, or if the client can't trim in place.
@@ -179,7 +181,7 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
         plan = _plan_trim_of_request(parent, question.options, request)
 
     def claim_if_in_time(_: TrimPlan) -> bool:
-        if (time.monotonic() - start_time) * (1 + WRITING_TIME_RATIO) > MAX_CONFIRM_SECONDS:
+        if (time.monotonic() - start_time) * (1 + WRITING_TIME_RATIO) > MAX_READ_AND_WRITE_SECONDS:
             raise TimeLimitExceeded(
                 "This would take longer than a prompt may wait, so no session was created",
                 request.command,
@@ -245,7 +247,7 @@ def _write_confirmed_trim(question: StoredQuestion, plan: TrimPlan, where: Where
             confirmations.store_question(question)  # No child exists, so the user can answer again.
         raise
     finally:
-        confirmations.release_question(question.session_id)
+        confirmations.release_question_claim(question.session_id)
     return receipt
 
 
@@ -346,21 +348,21 @@ def not_worthwhile_card(preview: str, handoff_name: str) -> str:
     return f"{heading}\n\n{NOTHING_CHANGED_TEXT}\n\nInstead: {handoff_name}"
 
 
-def help_card(options: str, trigger: Trigger, *, is_open: bool) -> str:
+def help_card(options: str, trigger: Trigger, *, has_open_question: bool) -> str:
     """Return the card with the options of a trim. Add the answers if a question is open."""
     trim = trigger.name_of_verb("trim")
     rows = []
     if trigger.sign == BARE_SIGN:
         rows.append(f"  in place           {trim} here [options]")
-    if is_open:
+    if has_open_question:
         rows.append(_ANSWER_LIST_TEXT.format(trim=trim))
     answers_text = "\n".join(rows)
     return "\n\n".join(filter(None, [f"{trim} {options}", answers_text, f"Type: {trim}"]))
 
 
-def cancelled_card(*, is_open: bool) -> str:
+def format_cancelled_card(*, had_question: bool) -> str:
     """Return the card of ``>trim cancel``."""
-    if is_open:
+    if had_question:
         return refusal_card("Cancelled")
     return refusal_card("no question about a trim is open")
 

@@ -439,7 +439,7 @@ def _check_state_folder(_: str) -> Finding:
             "another folder.",
             "read-only",
         )
-    if problems := find_state_problems(folder):
+    if problems := find_state_folder_problems(folder):
         if len(problems) > 1:
             others_text = f", and {len(problems) - 1:,} more like it"
         else:
@@ -450,7 +450,7 @@ def _check_state_folder(_: str) -> Finding:
     return make_ok_finding(f"{folder} is private and writable")
 
 
-class StateProblem(NamedTuple):
+class StateFolderProblem(NamedTuple):
     """An unexpected entry in the state folder.
 
     ``description`` continues a sentence that starts with the path. ``remedy`` is a command.
@@ -461,7 +461,7 @@ class StateProblem(NamedTuple):
     remedy: str
 
 
-def find_state_problems(folder: str) -> list[StateProblem]:
+def find_state_folder_problems(folder: str) -> list[StateFolderProblem]:
     """Return the unexpected entries of a state folder, ordered by name.
 
     Entries that cannot be read are skipped.
@@ -485,30 +485,30 @@ def _list_paths_in_folder(folder: str) -> Iterator[str]:
         return
 
 
-def _find_path_problem(path: str) -> StateProblem | None:
+def _find_path_problem(path: str) -> StateFolderProblem | None:
     try:
         status = os.lstat(path)
     except OSError:
         return None  # The file was deleted after it was listed.
     quoted_path, mode = shlex.quote(path), status.st_mode
     if stat.S_ISLNK(mode):
-        return StateProblem(
+        return StateFolderProblem(
             path, "is a symbolic link, which is not followed", f"Run: rm {quoted_path}"
         )
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        return StateProblem(path, "is neither a file nor a folder", f"Run: rm {quoted_path}")
+        return StateFolderProblem(path, "is neither a file nor a folder", f"Run: rm {quoted_path}")
     if not is_own_file(status):
-        return StateProblem(
+        return StateFolderProblem(
             path, "belongs to another user", f"Run: sudo chown -R $USER {quoted_path}"
         )
     if stat.S_ISREG(mode) and status.st_nlink > 1:
-        return StateProblem(
+        return StateFolderProblem(
             path,
             "has a second hard link elsewhere",
             f"Run: cp {quoted_path} {quoted_path}.new && mv {quoted_path}.new {quoted_path}",
         )
     if mode & 0o077:
-        return StateProblem(
+        return StateFolderProblem(
             path, "can be read or written by other users", f"Run: chmod -R go-rwx {quoted_path}"
         )
     return None

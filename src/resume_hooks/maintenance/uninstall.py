@@ -49,7 +49,7 @@ NOTE_PREFIXES = (
 )  # fmt: skip
 """Prefixes of the names of notes in the folder ``pending``."""
 
-ORIGINALS_FOLDER_DESCRIPTIONS = {
+KEPT_FOLDER_DESCRIPTIONS = {
     "vault": "archived copies; some are the only copy of a session",
     "trash": "deleted sessions",
     "backups": "backups of rewritten files",
@@ -151,7 +151,7 @@ def _list_remaining_own_files(
             *(
                 _describe_original(path)
                 for path in remaining
-                if os.path.basename(path) in ORIGINALS_FOLDER_DESCRIPTIONS
+                if os.path.basename(path) in KEPT_FOLDER_DESCRIPTIONS
             ),
         ]
     return [_describe_original(path) for path in remaining]
@@ -160,7 +160,7 @@ def _list_remaining_own_files(
 def _describe_original(path: str) -> RemainingFile:
     return RemainingFile(
         path,
-        ORIGINALS_FOLDER_DESCRIPTIONS.get(os.path.basename(path), "not removed by a purge"),
+        KEPT_FOLDER_DESCRIPTIONS.get(os.path.basename(path), "not removed by a purge"),
         _format_removal_command(path),
     )
 
@@ -273,12 +273,12 @@ def _find_copy_folders() -> tuple[str, ...]:
     return unpacked_folder(where), os.path.join(where.state, COPIES_FOLDER_NAME), *link_folders
 
 
-def remove_paths(state: str, paths: list[str]) -> None:
+def remove_paths(state_folder: str, paths: list[str]) -> None:
     """Remove the files and folders ``paths``, and this plugin's folders that become empty.
 
     Raise WriteFailed.
     """
-    with convert_os_error(f"{state} could not be removed", "Check its permissions."):
+    with convert_os_error(f"{state_folder} could not be removed", "Check its permissions."):
         copy_folders = _find_copy_folders()
         for path in paths:
             if os.path.basename(path) == LINKS_FOLDER and path not in copy_folders:
@@ -286,9 +286,12 @@ def remove_paths(state: str, paths: list[str]) -> None:
                 # the meantime.
                 continue
             if path in copy_folders:
-                removal.remove_if_possible(path, state)
+                removal.remove_if_possible(path, state_folder)
             elif os.path.lexists(path):
-                removal.remove_permanently(path, state)
-        for folder in (*(os.path.join(state, name) for name in NOTE_FOLDER_NAMES), state):
+                removal.remove_permanently(path, state_folder)
+        for folder in (
+            *(os.path.join(state_folder, name) for name in NOTE_FOLDER_NAMES),
+            state_folder,
+        ):
             if os.path.isdir(folder) and not os.listdir(folder):
-                removal.remove_empty_folder(folder, os.path.dirname(state), follow_root=True)
+                removal.remove_empty_folder(folder, os.path.dirname(state_folder), follow_root=True)

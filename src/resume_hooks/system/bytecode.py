@@ -23,10 +23,10 @@ _original_get_code = SourceFileLoader.get_code
 
 def repair_bytecode_on_import() -> None:
     """Make imports delete a damaged ``.pyc`` file and load the module from its source instead."""
-    SourceFileLoader.get_code = _get_code_or_repair  # type: ignore[assignment, method-assign]  # typeshed knows two SourceLoaders
+    SourceFileLoader.get_code = _get_code_or_repair_bytecode  # type: ignore[assignment, method-assign]  # typeshed knows two SourceLoaders
 
 
-def _get_code_or_repair(loader: SourceLoader, name: str) -> CodeType | None:
+def _get_code_or_repair_bytecode(loader: SourceLoader, name: str) -> CodeType | None:
     try:
         return _original_get_code(loader, name)
     except (EOFError, ValueError, TypeError):

@@ -22,7 +22,7 @@ COPY_TIMEOUT_SECONDS = 2.0  # time limit in seconds for all methods together
 # Number of seconds that are reserved for tmux and the terminal, in case a clipboard program hangs.
 RESERVED_TERMINAL_SECONDS = 0.6
 
-COPY_METHODS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
+CLIPBOARD_METHODS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
 
 
 OSC_52_METHOD_NAME = "OSC 52"
@@ -36,10 +36,10 @@ def copy_text(
     ``environ`` (default: that of this process) determines which methods are available, and is the
     environment of the programs. The result is ``NOT_COPIED`` if no method works, if a program is
     missing, or if the text is empty or contains unpaired surrogates, which no clipboard accepts.
-    Raise ValueError if ``method`` is not one of ``COPY_METHODS``.
+    Raise ValueError if ``method`` is not one of ``CLIPBOARD_METHODS``.
     """
-    if method not in COPY_METHODS:
-        raise ValueError(f"method must be one of {', '.join(COPY_METHODS)}, not {method!r}")
+    if method not in CLIPBOARD_METHODS:
+        raise ValueError(f"method must be one of {', '.join(CLIPBOARD_METHODS)}, not {method!r}")
     try:
         is_copyable = bool(text.encode("utf-8"))
     except UnicodeEncodeError:

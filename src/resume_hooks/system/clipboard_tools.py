@@ -35,7 +35,7 @@ class Tool(NamedTuple):
     locale: str = ""
 
 
-class CopyByTool(NamedTuple):
+class ToolCopyResult(NamedTuple):
     """A copy that a clipboard program made.
 
     ``is_confirmed`` means that the same text was read back from the clipboard.
@@ -110,7 +110,7 @@ def copy_with_tools(
     pyperclip: ModuleType | None,
     env: Mapping[str, str],
     deadline: float,
-) -> CopyByTool | None:
+) -> ToolCopyResult | None:
     """Copy ``text`` to the clipboard with the first of ``tools`` that succeeds.
 
     If the module ``pyperclip`` is given, the tools that it knows are run through it. Return None if
@@ -133,7 +133,7 @@ def copy_with_tools(
         else:
             is_confirmed = None
         if is_confirmed is not False:
-            return CopyByTool(tool.name, bool(is_confirmed))
+            return ToolCopyResult(tool.name, bool(is_confirmed))
     return None
 
 

@@ -28,7 +28,7 @@ MAX_SHARED_INDEXES = 100  # maximum number of shared index files to link; a spli
 MAX_COPIED_SETTINGS = 100  # maximum number of settings to copy from a repository
 KILL_GRACE_SECONDS = 0.1  # number of seconds to wait until a killed process has ended
 
-BRANCH_PREFIX = "refs/heads/"
+GIT_BRANCH_REF_PREFIX = "refs/heads/"
 
 _GIT_ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -45,7 +45,7 @@ _GIT_ENVIRONMENT = {
 """Environment variables that make git read no other settings, use no network, take no locks and
 write no traces."""
 
-_PASSED_VARIABLES = ("LANG", "LC_ALL", "SYSTEMROOT")
+_INHERITED_VARIABLE_NAMES = ("LANG", "LC_ALL", "SYSTEMROOT")
 _FIXED_SETTINGS = (
     "core.fsmonitor=false",
     "core.untrackedCache=false",
@@ -73,7 +73,7 @@ These settings determine how files are compared.
 """
 
 _UNCOPIED_SETTING_KEYS = ("core.bare", "extensions.partialclone")
-_IGNORE_FILE_KEY = "core.excludesfile"
+_EXCLUDES_FILE_KEY = "core.excludesfile"
 _ALLOWED_REPOSITORY_FORMATS = {
     "extensions.objectformat": ("sha1", "sha256"),
     "extensions.refstorage": ("files", "reftable"),
@@ -85,7 +85,7 @@ _NEEDED_KEY_EXPRESSION = "|".join(
         *_HARMLESS_SETTINGS,
         *_UNCOPIED_SETTING_KEYS,
         *_ALLOWED_REPOSITORY_FORMATS,
-        _IGNORE_FILE_KEY,
+        _EXCLUDES_FILE_KEY,
     )
 )
 
@@ -161,8 +161,8 @@ class GitView:
             reference = head.removeprefix("ref:").strip()
         else:
             reference = ""
-        if reference.startswith(BRANCH_PREFIX):
-            self.branch = reference.removeprefix(BRANCH_PREFIX)
+        if reference.startswith(GIT_BRANCH_REF_PREFIX):
+            self.branch = reference.removeprefix(GIT_BRANCH_REF_PREFIX)
         else:
             self.branch = ""
         self._folder = folder = _make_temporary_folder(self._where, self.root)
@@ -182,11 +182,11 @@ class GitView:
         for name, _ in zip(shared_indexes, range(MAX_SHARED_INDEXES), strict=False):
             _link_if_exists(os.path.join(worktree_folder, name), os.path.join(folder, name))
         if self.branch:
-            self.reflog = os.path.join(common_folder, "logs", BRANCH_PREFIX, self.branch)
+            self.reflog = os.path.join(common_folder, "logs", GIT_BRANCH_REF_PREFIX, self.branch)
         self._environment = {
             **{
                 key: self._where.environ[key]
-                for key in _PASSED_VARIABLES
+                for key in _INHERITED_VARIABLE_NAMES
                 if key in self._where.environ
             },
             **_GIT_ENVIRONMENT,
@@ -265,7 +265,7 @@ class GitView:
         for value in (
             *values[:MAX_COPIED_SETTINGS],
             *_FIXED_SETTINGS,
-            f"{_IGNORE_FILE_KEY}={self._find_ignore_file(dict(user_settings).get(_IGNORE_FILE_KEY, ''))}",
+            f"{_EXCLUDES_FILE_KEY}={self._find_ignore_file(dict(user_settings).get(_EXCLUDES_FILE_KEY, ''))}",
         ):
             self._options += ["-c", value]
         self._environment |= self._build_upstream_environment(

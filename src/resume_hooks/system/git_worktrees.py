@@ -135,29 +135,32 @@ class Project:
         self.names = names
 
     @cached_property
-    def _project_keys(self) -> frozenset[str]:
+    def _shortened_project_keys(self) -> frozenset[str]:
         """The names of the project folders for the working directories, cut to the length used in comparisons."""
         return frozenset(
             project_key(folder)[:MAX_PROJECT_KEY_CHARACTERS] for folder in self.folders
         )
 
-    def contains_session(self, start_folders: Iterable[str], name: str) -> bool:
-        """Check whether a session in the project folder ``name`` belongs to this project.
+    def contains_session(self, start_folders: Iterable[str], project_folder_name: str) -> bool:
+        """Check whether a session in the project folder ``project_folder_name`` belongs to this project.
 
         ``start_folders`` are the folders in which the session started. Several working directories
         may have project folders with the same name. If the project folder of a start folder is
-        called ``name``, only the start folders decide.
+        called ``project_folder_name``, only the start folders decide.
         """
-        if name in self.names:
+        if project_folder_name in self.names:
             return True
         folders = [cwd for cwd in start_folders if cwd]
         if any(cwd.startswith(folder + os.sep) for cwd in folders for folder in self.root_folders):
             return True
-        if name[:MAX_PROJECT_KEY_CHARACTERS] not in self._project_keys:
+        if project_folder_name[:MAX_PROJECT_KEY_CHARACTERS] not in self._shortened_project_keys:
             return False
         matching_folders = []
         for cwd in folders:
-            if project_key(cwd)[:MAX_PROJECT_KEY_CHARACTERS] == name[:MAX_PROJECT_KEY_CHARACTERS]:
+            if (
+                project_key(cwd)[:MAX_PROJECT_KEY_CHARACTERS]
+                == project_folder_name[:MAX_PROJECT_KEY_CHARACTERS]
+            ):
                 matching_folders.append(cwd)
         return not matching_folders or any(
             canonical_path(cwd) in self.folders for cwd in matching_folders

@@ -18,7 +18,7 @@ _PLUGIN_FOLDER = os.path.dirname(
 )
 _LAUNCHER_PATH = os.path.join("hooks", "engine")  # the program that starts the engine
 
-_CODEX_VARIABLE = "CODEX_THREAD_ID"
+_CODEX_THREAD_ID_VARIABLE = "CODEX_THREAD_ID"
 _OUR_COMMAND_PATTERN = re.compile(
     r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])"
 )
@@ -35,7 +35,7 @@ def shell_command(arguments: str) -> str:
     """
     if not is_in_model_shell():
         return _launcher_command(arguments)
-    if _CODEX_VARIABLE in os.environ:
+    if _CODEX_THREAD_ID_VARIABLE in os.environ:
         return lasting_shell_command(arguments)
     return f"resume-hooks {arguments}"
 
@@ -60,7 +60,9 @@ def format_remedy(remedy: str) -> str:
 
 def is_in_model_shell() -> bool:
     """Check whether this process runs in the shell of Claude Code's or Codex's model."""
-    return ("CLAUDECODE" in os.environ or _CODEX_VARIABLE in os.environ) and not sys.stdout.isatty()
+    return (
+        "CLAUDECODE" in os.environ or _CODEX_THREAD_ID_VARIABLE in os.environ
+    ) and not sys.stdout.isatty()
 
 
 def _launcher_command(arguments: str) -> str:

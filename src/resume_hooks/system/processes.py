@@ -147,7 +147,9 @@ def is_started_by_client(where: Where) -> bool:
         return False
     ancestor_pids = [parent, *(process.pid for process in iterate_ancestors(parent))]
     return [
-        pid for pid in ancestor_pids if _is_client(pid, where, *_read_initial_config_home(pid))
+        pid
+        for pid in ancestor_pids
+        if _is_client(pid, where, *_read_config_homes_at_process_start(pid))
     ] == [parent]
 
 
@@ -157,7 +159,7 @@ def is_below_client(where: Where) -> bool:
     Return False if that is unknown.
     """
     return any(
-        _is_client(process.pid, where, *_read_initial_config_home(process.pid))
+        _is_client(process.pid, where, *_read_config_homes_at_process_start(process.pid))
         for process in iterate_ancestors()
     )
 
@@ -201,7 +203,7 @@ def _is_client(pid: int, *homes: Where) -> bool:
     )
 
 
-def _read_initial_config_home(pid: int) -> list[Where]:
+def _read_config_homes_at_process_start(pid: int) -> list[Where]:
     """Return the config home that a process had when it started, or an empty list if it cannot be read.
 
     A shell below a client can set a different config home for our process, but it cannot change the

@@ -26,7 +26,7 @@ from resume_hooks.untrusted_folders import (
 if TYPE_CHECKING:
     import subprocess
 
-_PASSED_VARIABLES = frozenset(
+_INHERITED_VARIABLE_NAMES = frozenset(
     {"USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "COLORTERM", "TZ"}
     | {"DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE"}
     | {"TMUX", "TMUX_PANE", "TMUX_TMPDIR", "STY", "SSH_CONNECTION", "SSH_TTY", "WSL_DISTRO_NAME", "WSL_INTEROP"}
@@ -43,7 +43,7 @@ They include the package sources of pip and uv. These are harmless, because the 
 install must match our digests.
 """
 
-_PASSED_PATH_VARIABLES = frozenset(
+_INHERITED_PATH_VARIABLE_NAMES = frozenset(
     {"HOME", "TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
     | {"SSL_CERT_DIR", "SSL_CERT_FILE", "PIP_CERT", "APPDATA", "LOCALAPPDATA", "USERPROFILE"}
 )
@@ -56,12 +56,12 @@ def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
     projects = project_roots(env)
     passed_variables = {}
     for name, value in env.items():
-        if name in _PASSED_VARIABLES or name.startswith("LC_"):
+        if name in _INHERITED_VARIABLE_NAMES or name.startswith("LC_"):
             passed_variables[name] = value
     if "HOME" in env:
         # The project may have set HOME, where pip and other programs look for their settings.
         passed_variables["HOME"] = user_home()
-    for name in _PASSED_PATH_VARIABLES & env.keys():
+    for name in _INHERITED_PATH_VARIABLE_NAMES & env.keys():
         if is_outside_projects(env[name], projects):
             passed_variables[name] = env[name]
     return {**passed_variables, "PATH": search_path(env)}

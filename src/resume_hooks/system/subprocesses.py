@@ -74,7 +74,7 @@ def run_with_deadline(
         return False
     read_end, write_end = os.pipe()
     try:
-        pid = _run_in_fork(work, env)
+        pid = _start_fork_and_return_pid(work, env)
     except OSError:
         os.close(read_end)
         return False
@@ -83,7 +83,7 @@ def run_with_deadline(
     return _wait_for_exit(pid, read_end, deadline)
 
 
-def _run_in_fork(work: Callable[[], bool], env: Mapping[str, str]) -> int:
+def _start_fork_and_return_pid(work: Callable[[], bool], env: Mapping[str, str]) -> int:
     with warnings.catch_warnings():
         # Python 3.12 warns that a fork may hang in a process with threads. If it hangs, the
         # deadline ends it.

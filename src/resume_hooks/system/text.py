@@ -37,7 +37,7 @@ _UNSAFE_CHARACTER_PATTERN = re.compile(f"[{_CONTROL_CHARACTERS}\x0b-\r\u2028\u20
 MIN_LONG_WORD_CHARACTERS = 16
 # If a line begins with a long word that ``shorten_line`` must cut, this number of the word's
 # characters is kept.
-KEPT_WORD_BEGINNING_CHARACTERS = 8
+LONG_WORD_PREFIX_CHARACTERS = 8
 
 _VISIBLE_ASCII = "".join(map(chr, range(33, 127)))
 _PATH_BEGINNING_EXPRESSION = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
@@ -184,7 +184,7 @@ def shorten_line(line: str, max_characters: int) -> str:
             kept_length = head.rfind("/") + 1
         else:
             kept_length = start
-        head = head[: kept_length or KEPT_WORD_BEGINNING_CHARACTERS]
+        head = head[: kept_length or LONG_WORD_PREFIX_CHARACTERS]
     return head.rstrip() + "…"
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.client_module import answer_module
+from resume_hooks.hooks.client_module import answer_module_request
 from resume_hooks.hooks.session_list import pane
 from resume_hooks.hooks.session_list.pane import (
-    FIELD_LINE_COUNT,
     HITS_STEP,
+    INPUT_FIELD_LINE_COUNT,
     NAMES_STEP,
     PREVIEW_STEP,
 )
@@ -64,7 +64,9 @@ def ask_pane(
     The request comes from a session of the project that has no transcript yet.
     """
     event = {**PANE_EVENT, "args": f"--all {words}", "step": step, **fields}
-    reply = answer_module("pane", {**event, "transcript_path": str(project / f"{SESSION}.jsonl")})
+    reply = answer_module_request(
+        "pane", {**event, "transcript_path": str(project / f"{SESSION}.jsonl")}
+    )
     json.dumps(reply)
     return reply
 
@@ -208,7 +210,7 @@ def test_the_actions_wrap_in_a_narrow_pane(project: Path, columns: int, rows: in
     """
     write_session(project, session_id(2), conversation(40, session_id=session_id(2)))
     shown = ask_pane(project, step="page", at=session_id(2), page=0, columns=columns, lines=9)
-    assert len(shown["lines_read"]) == 9 - FIELD_LINE_COUNT - rows
+    assert len(shown["lines_read"]) == 9 - INPUT_FIELD_LINE_COUNT - rows
 
 
 def test_the_page_of_a_deleted_session_reports_the_deletion(project: Path) -> None:
@@ -294,7 +296,8 @@ def test_a_session_of_another_folder_gets_a_shell_command(project: Path, tmp_pat
     away = str(project.parent / "-elsewhere" / f"{SESSION}.jsonl")
     event = {**PANE_EVENT, "key": "open", "at": session_id(2), "transcript_path": away}
     assert (
-        f"cd {tmp_path} && claude --resume {session_id(2)}" in answer_module("pane", event)["text"]
+        f"cd {tmp_path} && claude --resume {session_id(2)}"
+        in answer_module_request("pane", event)["text"]
     )
     write_session(
         project,

@@ -122,7 +122,7 @@ def test_message_matches_are_listed_last_in_search_order() -> None:
     )
     choices.set_hits(turn_hits(3, 2, 9, 1, 4, 3))
     assert matching_titles(choices) == ["Fix the parser", "d", "c", "b"]
-    assert [one.snippet for entry in choices.matches if (one := choices.turn_only_hit(entry))] == [
+    assert [one.snippet for entry in choices.matches if (one := choices.find_turn_hit(entry))] == [
         "said in 3",
         "said in 1",
     ]

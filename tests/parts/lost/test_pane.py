@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.hooks.client_module import answer_module
+from resume_hooks.hooks.client_module import answer_module_request
 from resume_hooks.hooks.session_list.pane import HITS_STEP, PREVIEW_STEP
 from resume_hooks.sessions.agents import registry
 from tests.builders import SESSION, ConfigHome, session_id
@@ -50,11 +50,11 @@ def test_the_pane_lists_a_lost_session(
     there = Path(config_home.project(str(tmp_path)))
     child = there / f"{ask_pane(there, at=lost, key='handoff')['open']}.jsonl"
     assert "why does the zebra loop" in child.read_text()
-    card = answer_module("sessions", {"screen": False, "session_id": SESSION, "args": "--all"})[
-        "text"
-    ]
+    card = answer_module_request(
+        "sessions", {"screen": False, "session_id": SESSION, "args": "--all"}
+    )["text"]
     assert re.search(rf"prompts only · 2023.*\n  in a shell: resume-hooks handoff {lost}", card)
-    card = answer_module(
+    card = answer_module_request(
         "search", {"screen": False, "session_id": SESSION, "args": "--all zebra loop"}
     )["text"]
     assert "prompts only, " in card

@@ -342,7 +342,7 @@ def test_the_mark_is_kept_if_going_back_fails(
 
     with monkeypatch.context() as patch:
         patch.setattr("resume_hooks.derive.child.write_child.write_child", raise_full_disk)
-        trigger = Trigger("back", "it was slower", is_slash=False, is_pasted=False)
+        trigger = Trigger("back", "it was slower", is_slash=False, is_pasted_after_text=False)
         assert "The disk is full" in card_of_trigger(trigger, {"session_id": SESSION})
     assert state.find_mark(SESSION) == before
     assert type_prompt(">back it was slower").startswith("back")

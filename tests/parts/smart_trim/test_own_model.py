@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks import clock, seam
 from resume_hooks.hooks import confirmations
-from resume_hooks.hooks.client_module import answer_module
+from resume_hooks.hooks.client_module import answer_module_request
 from resume_hooks.parts.smart_trim.plan import CHILD_KIND
 from tests.builders import SESSION, ConfigHome, line, user
 from tests.derive.trim.sessions import (
@@ -53,7 +53,7 @@ def warm_session(config_home: ConfigHome) -> Path:
 def module_reply(arguments: str = "--smart", **more_fields: Any) -> dict[str, Any]:
     """Return the engine's reply to ``/trim`` with ``arguments``."""
     event = {"session_id": SESSION, "screen": True, "args": arguments, **more_fields}
-    reply = answer_module("trim", event)
+    reply = answer_module_request("trim", event)
     json.dumps(reply)
     return reply
 
@@ -249,7 +249,9 @@ def test_a_yes_without_the_stored_plan_makes_no_child(warm_session: Path) -> Non
 def test_esc_during_the_request_gives_an_empty_reply(warm_session: Path) -> None:
     """After Esc during the request, the reply is empty, because no child was written."""
     reply_in_warm_client()
-    assert answer_module("left", {"session_id": SESSION, "screen": True, "args": "trim"}) == {}
+    assert (
+        answer_module_request("left", {"session_id": SESSION, "screen": True, "args": "trim"}) == {}
+    )
 
 
 def test_without_the_module_the_shell_command_is_shown(

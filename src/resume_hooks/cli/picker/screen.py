@@ -541,7 +541,7 @@ def _draw_rows(chooser: Chooser, width: int, height: int) -> list[tuple[str, str
         return [("class:aside", cut_to_columns(chooser.describe_empty_list(), width))]
     lines = []
     for row, is_chosen in visible_rows:
-        hit = chooser.choices.turn_only_hit(row)
+        hit = chooser.choices.find_turn_hit(row)
         if hit:
             line = hit_line(row, hit, width, is_chosen=is_chosen)
         else:
@@ -555,7 +555,7 @@ def _describe_turn_hit(chooser: Chooser, row: ListedSession, width: int) -> list
 
     Return no lines for a session whose title, tag or another field contains the words.
     """
-    hit = chooser.choices.turn_only_hit(row)
+    hit = chooser.choices.find_turn_hit(row)
     if hit:
         return [
             "",

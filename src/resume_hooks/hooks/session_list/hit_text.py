@@ -29,7 +29,7 @@ LINES_ABOVE_HIT = 1  # the number of lines that the hit's page shows above the h
 MAX_HIT_CHARACTERS, MAX_OTHER_CHARACTERS = 20_000, 4_000
 # To find the line of the hit, the lines are searched for the hit's first 60 characters, then for
 # its first 30 characters, and so on.
-PROBE_LENGTHS = 60, 30, 12, 1
+SEARCHED_PREFIX_LENGTHS = 60, 30, 12, 1
 INDENT = "  "
 MAX_RECORD_LINES = 1_000  # the maximum number of lines of one record
 
@@ -86,9 +86,9 @@ def make_hit_page(
     hit_passage = hit_passage._replace(
         text=_cut_text_near_hit(render_line(record, hit_record).text, hit_text)
     )
-    lines_before = _wrap_neighbours(earlier_passages, columns)
+    lines_before = _wrap_surrounding_passages(earlier_passages, columns)
     hit_lines = list(_wrap_passage(hit_passage, columns, MAX_HIT_CHARACTERS))
-    lines_after = _wrap_neighbours(later_passages, columns)
+    lines_after = _wrap_surrounding_passages(later_passages, columns)
     hit_line = len(lines_before) + max(0, _find_hit_line(hit_text, hit_lines) - LINES_ABOVE_HIT)
     return cut_page([*lines_before, *hit_lines, *lines_after], hit_line, page_number, height)
 
@@ -102,7 +102,7 @@ def _cut_text_near_hit(text: str, hit_text: str) -> str:
     return text[start : start + MAX_HIT_CHARACTERS]
 
 
-def _wrap_neighbours(passages: list[Passage], columns: int) -> list[str]:
+def _wrap_surrounding_passages(passages: list[Passage], columns: int) -> list[str]:
     """Return the lines of the records near a hit. Leave out records that the client added."""
     lines: list[str] = []
     for passage in passages:
@@ -132,7 +132,7 @@ def _find_hit_line(hit_text: str, lines: list[str]) -> int:
         starts.append(len(text))
         text += f"{line.strip()} "
     words = " ".join(plain_line(hit_text).split())
-    for length in PROBE_LENGTHS:
+    for length in SEARCHED_PREFIX_LENGTHS:
         position = text.find(words[:length])
         if words and position >= 0:
             return sum(start <= position for start in starts) - 1

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resume_hooks.derive.outcome import OpenedSession, Outcome
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import hook_replies, prompt
-from resume_hooks.hooks.request import ALL_OPTION, current_folder, parse_typed_search
+from resume_hooks.hooks.request import ALL_OPTION, current_folder, parse_search_input
 from resume_hooks.hooks.session_list.rows import (
     cut_snippet_start,
     cut_to_columns,
@@ -58,7 +58,7 @@ MAX_LISTING_SECONDS = 1.0
 This is enough for the newest sessions, even on a busy machine.
 """
 
-FIELD_LINE_COUNT = 1  # the number of lines of the input field
+INPUT_FIELD_LINE_COUNT = 1  # the number of lines of the input field
 HEADER_LINE_COUNT = 3  # the number of lines above a list, for the input field and the heading
 NAME_GAP_COLUMNS = 2  # the number of columns between the names of two actions
 MIN_LIST_LINES = 12  # the minimum number of lines of a list that has a preview below it
@@ -152,7 +152,7 @@ def open_pane(text: str) -> dict[str, Any]:
     The list follows when the size of the pane is known. A space is added to the words, so that the
     user can type the next word. Raise UsageError for an unknown option.
     """
-    words, in_all_projects = parse_typed_search(text)
+    words, in_all_projects = parse_search_input(text)
     parts = [ALL_OPTION] if in_all_projects else []
     return {
         "words": "".join(f"{part} " for part in [*parts, *words.split()]),
@@ -172,13 +172,13 @@ def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[s
     if pane.step == PREVIEW_STEP:
         return {"preview": _preview_lines(pane, where), "next": ""}
     if pane.step == PAGE_STEP:
-        return _page_reply(pane, event, where)
+        return _make_page_reply(pane, event, where)
     if path:
         folder = home_folder_of_session(HeadTail(path), where)
     else:
         folder = current_folder()
     with time_limit(shell_command("resume")):
-        return _list_reply(pane, folder, where)
+        return _make_list_reply(pane, folder, where)
 
 
 def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
@@ -212,7 +212,7 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
     )
 
 
-def _list_reply(pane: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
+def _make_list_reply(pane: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     choices, is_complete = _list_choices(pane, folder, where)
     unindexed_text = ""
     if pane.step == HITS_STEP:
@@ -294,7 +294,7 @@ def _count_list_and_preview_lines(pane: PaneEvent) -> tuple[int, int]:
     """Return the number of lines of the list and of the preview. A small pane has no preview."""
     if pane.side_columns:
         return (max(1, pane.line_count), 0)
-    list_and_preview = max(1, pane.line_count - FIELD_LINE_COUNT)
+    list_and_preview = max(1, pane.line_count - INPUT_FIELD_LINE_COUNT)
     if list_and_preview < MIN_LIST_LINES + MIN_PREVIEW_LINES:
         return (list_and_preview, 0)
     return (
@@ -335,7 +335,7 @@ def _build_pane_row(pane: PaneEvent, choices: Choices, row: ListedSession, now: 
         draw_lines = partial(_single_line_row, row, None, pane.column_count, now)
     entry = [row.session_id, draw_lines(is_chosen=False), draw_lines(is_chosen=True), hit]
     if pane.side_columns:
-        entry.append(_describe_row_next_to_list(pane, hit_of_row, prompt))
+        entry.append(_make_text_beside_list(pane, hit_of_row, prompt))
     return entry
 
 
@@ -348,9 +348,7 @@ def _single_line_row(
     return [hit_line(row, hit, columns, is_chosen=is_chosen)]
 
 
-def _describe_row_next_to_list(
-    pane: PaneEvent, hit: TurnHit | None, first_prompt: str
-) -> list[str]:
+def _make_text_beside_list(pane: PaneEvent, hit: TurnHit | None, first_prompt: str) -> list[str]:
     """Return the text next to the list: the marked session's hit, or else its first prompt."""
     columns, max_lines = pane.side_columns - 1, max(1, pane.line_count - HEADER_LINE_COUNT)
     if hit is None and not first_prompt:
@@ -406,7 +404,7 @@ def _preview_lines(pane: PaneEvent, where: Where) -> list[str]:
     return _make_page(pane, height, where).lines
 
 
-def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
+def _make_page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
     """Return a page of the marked session, with the actions that the user can choose.
 
     On the first page one action is chosen: "read on" if there is a hit, else "resume", or "fork" if
@@ -417,8 +415,10 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     for action in PAGE_ACTIONS:
         if action[0] != UNDO_ACTION or was_compacted(row.path):
             offered_actions.append(action)
-    height = pane.line_count - FIELD_LINE_COUNT
-    height -= _count_name_rows([name for _, name, _ in offered_actions], pane.column_count)
+    height = pane.line_count - INPUT_FIELD_LINE_COUNT
+    height -= _count_rows_of_action_names(
+        [name for _, name, _ in offered_actions], pane.column_count
+    )
     heading = [row.title] if height > MIN_PREVIEW_LINES else []
     page = _make_page(pane, height - len(heading), where)
     is_elsewhere = not _is_in_client_project(row, event)
@@ -431,7 +431,7 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
         if is_open_elsewhere:
             shown_effect = EFFECTS_IF_OPEN_ELSEWHERE.get(word, effect)
         if is_elsewhere:
-            shown_effect = _describe_effect_elsewhere(word, shown_effect, row)
+            shown_effect = _describe_effect_in_other_project(word, shown_effect, row)
         if not heading:
             shown_effect = _describe_effect_with_title(word, shown_effect, row)
         actions.append((word, name, shown_effect))
@@ -447,7 +447,7 @@ def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[st
     return page_reply
 
 
-def _count_name_rows(names: list[str], columns: int) -> int:
+def _count_rows_of_action_names(names: list[str], columns: int) -> int:
     """Return the number of rows that the names of the actions fill.
 
     The module draws as many names in a row as fit.
@@ -467,7 +467,7 @@ def _describe_effect_with_title(action: str, effect: str, row: ListedSession) ->
     return f"{effect} · {row.title}"
 
 
-def _describe_effect_elsewhere(action: str, effect: str, row: ListedSession) -> str:
+def _describe_effect_in_other_project(action: str, effect: str, row: ListedSession) -> str:
     """Return an action's effect on a session of another project, which this client can't open."""
     if action in EFFECT_BEGINNINGS_IN_OTHER_PROJECT:
         return f"{EFFECT_BEGINNINGS_IN_OTHER_PROJECT[action]}copies the command for {row.folder}"
@@ -536,11 +536,11 @@ def open_marked_session(
     if action == OPEN_ACTION:
         if row.session_id == current_id:
             return {"text": "This is the session that you are in."}
-        return _open_session_reply(row.session_id, row, event, "")
+        return _make_reply_that_opens_session(row.session_id, row, event, "")
     outcome = _make_child(action, row, where)
     match outcome:
         case OpenedSession(receipt=receipt, remark=remark):
-            return _open_session_reply(receipt.session_id, row, event, remark)
+            return _make_reply_that_opens_session(receipt.session_id, row, event, remark)
     raise TypeError(f"Unexpected outcome of {action}: {type(outcome).__name__}")
 
 
@@ -565,7 +565,7 @@ def _make_child(action: str, row: ListedSession, where: Where) -> Outcome:
     return handoff(session, HandoffSpec(), Caller(where, reuses_child=True, time_limit=limit_time))
 
 
-def _open_session_reply(
+def _make_reply_that_opens_session(
     session_id: str, row: ListedSession, event: dict[str, Any], remark: str
 ) -> dict[str, Any]:
     """Return the instruction that opens a session in the running client.

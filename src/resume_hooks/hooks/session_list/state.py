@@ -120,7 +120,7 @@ class Choices:
         self._title_matches: list[ListedSession] = []
         self._other_matches: list[ListedSession] = []
         self._hits: Sequence[TurnHit] = ()
-        self._turn_only_hits: dict[str, TurnHit] = {}
+        self._hits_of_turn_matches: dict[str, TurnHit] = {}
         """For each session that matches only because of a turn, the hit in this turn."""
         self._best_hits: dict[str, TurnHit] = {}
         """For each session with a hit, its best hit."""
@@ -159,7 +159,7 @@ class Choices:
             )
         self._entries += entries
         self._entries_by_id.update((entry.row.session_id, entry) for entry in entries)
-        title_matches, other_matches = self._split_matches(entries)
+        title_matches, other_matches = self._split_into_title_and_other_matches(entries)
         self._title_matches += title_matches
         self._other_matches += other_matches
         self._update_matches()
@@ -174,7 +174,9 @@ class Choices:
         if (words, excluded_words) == (self._words, self._excluded_words):
             return
         self._words, self._excluded_words, self._has_moved = words, excluded_words, False
-        self._title_matches, self._other_matches = self._split_matches(self._entries)
+        self._title_matches, self._other_matches = self._split_into_title_and_other_matches(
+            self._entries
+        )
         if not words:
             self._hits = ()
         self._update_matches()
@@ -184,9 +186,9 @@ class Choices:
         self._hits = hits
         self._update_matches()
 
-    def turn_only_hit(self, row: ListedSession) -> TurnHit | None:
+    def find_turn_hit(self, row: ListedSession) -> TurnHit | None:
         """Return the hit in a session that matches only because of a turn. Return None for any other session."""
-        return self._turn_only_hits.get(row.session_id)
+        return self._hits_of_turn_matches.get(row.session_id)
 
     def best_hit(self, row: ListedSession) -> TurnHit | None:
         """Return the best hit in a session, or None if it has no hit."""
@@ -225,7 +227,7 @@ class Choices:
         better.
         """
         former_choice, former_index = self.chosen_session, self._chosen_index
-        self._turn_only_hits, self._best_hits = {}, {}
+        self._hits_of_turn_matches, self._best_hits = {}, {}
         for hit in self._hits:
             session_id_of_hit = next(
                 (session_id for session_id in hit.session_ids if session_id in self._entries_by_id),
@@ -237,8 +239,10 @@ class Choices:
                 continue
             self._best_hits.setdefault(session_id_of_hit, hit)
             if not self._text_has_all_words(self._entries_by_id[session_id_of_hit].text):
-                self._turn_only_hits.setdefault(session_id_of_hit, hit)
-        hit_rows = [self._entries_by_id[session_id].row for session_id in self._turn_only_hits]
+                self._hits_of_turn_matches.setdefault(session_id_of_hit, hit)
+        hit_rows = [
+            self._entries_by_id[session_id].row for session_id in self._hits_of_turn_matches
+        ]
         self.matches = [*self._title_matches, *self._other_matches, *hit_rows]
         if self._has_moved:
             candidates = self.matches
@@ -263,7 +267,7 @@ class Choices:
             for word in self._excluded_words
         )
 
-    def _split_matches(
+    def _split_into_title_and_other_matches(
         self, entries: Iterable[_SearchableEntry]
     ) -> tuple[list[ListedSession], list[ListedSession]]:
         """Return the sessions with all words in their titles, and those with the words in other fields."""

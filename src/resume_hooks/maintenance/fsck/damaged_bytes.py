@@ -136,7 +136,7 @@ def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]
                         line,
                         [
                             make_node(records.parse_record(inner_line.raw) or {}, inner_line)
-                            for inner_line in records_inside_line(line)
+                            for inner_line in extract_record_lines(line)
                         ],
                     )
 
@@ -165,7 +165,7 @@ _RECORD_START_PATTERN = re.compile(r'\{"(?:parentUuid|type|uuid|isSidechain|sess
 _JSON_DECODER = json.JSONDecoder()
 
 
-def records_inside_line(line: Line) -> list[Line]:
+def extract_record_lines(line: Line) -> list[Line]:
     """Return the complete records of a conversation inside a line that is not itself a record."""
     lines: list[Line] = []
     for start, end in _find_json_objects(line):

@@ -16,8 +16,8 @@ from resume_hooks.maintenance.fsck.links import LeafHint
 from resume_hooks.maintenance.fsck.sidecars import (
     ReferencedFiles,
     TrimmedRecords,
-    defects_of_originals,
-    defects_of_sidecars,
+    defects_of_missing_originals,
+    defects_of_referenced_files,
 )
 from resume_hooks.paths import Where, session_id_from_path
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
@@ -124,5 +124,5 @@ def _defects_of_transcript(
     yield from links.defects_of_branches(transcript, collector.hints)
     yield from links.defects_of_compactions(transcript)
     yield from messages.defects_of_sequence(transcript, session_id_from_path(transcript.path))
-    yield from defects_of_sidecars(collector.referenced_files, session_id, where)
-    yield from defects_of_originals(collector.trimmed_records, transcript.path, where)
+    yield from defects_of_referenced_files(collector.referenced_files, session_id, where)
+    yield from defects_of_missing_originals(collector.trimmed_records, transcript.path, where)

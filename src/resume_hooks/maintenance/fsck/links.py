@@ -92,7 +92,7 @@ def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
     previous_node: Node | None = None
     for node in transcript.chain:
         if previous_node is None and not node.is_boundary and not graph.is_root(node):
-            yield _defect_of_start(transcript, node)
+            yield _defect_of_conversation_start(transcript, node)
         elif (
             previous_node is not None
             and node.parent_uuid is not None
@@ -103,7 +103,7 @@ def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
         previous_node = node
 
 
-def _defect_of_start(transcript: Transcript, first_node: Node) -> Defect:
+def _defect_of_conversation_start(transcript: Transcript, first_node: Node) -> Defect:
     chain_ids = {node.uuid for node in transcript.chain}
     lost_turns = sum(
         node.is_prompt and not node.is_sidechain and node.uuid not in chain_ids
@@ -150,7 +150,7 @@ def _defects_of_repetitions(transcript: Transcript) -> Iterator[Defect]:
             yield kind.defect_in_node(node, f"Record {first_node.line_number} has the same uuid")
 
 
-UNDONE_COMPACTION_DEFECT = DefectKind(
+INEFFECTIVE_COMPACTION_DEFECT = DefectKind(
     "compaction-undone",
     "warning",
     (
@@ -235,7 +235,7 @@ def _defects_of_undone_compaction(transcript: Transcript, last_boundary: Node) -
                 f"Its parent is record {parent.line_number}, "
                 f"before the compaction in record {last_boundary.line_number}"
             )
-            yield UNDONE_COMPACTION_DEFECT.defect_in_node(node, message)
+            yield INEFFECTIVE_COMPACTION_DEFECT.defect_in_node(node, message)
 
 
 LONGER_BRANCH_DEFECT = DefectKind(
@@ -276,14 +276,14 @@ class LeafHint(NamedTuple):
 class Branch(NamedTuple):
     """A branch that is not part of the live history.
 
-    ``fork`` is the record of the live history at which the branch starts, or None if the branch
+    ``fork_node`` is the record of the live history at which the branch starts, or None if the branch
     does not start at such a record. ``leaf`` is the last record of the branch, and ``turn_count``
     is the number of its turns. ``live_turn_count`` is the number of turns of the live history after
     the fork.
     """
 
     leaf: Node
-    fork: Node | None
+    fork_node: Node | None
     turn_count: int
     live_turn_count: int
 
@@ -365,26 +365,26 @@ def find_branches_off_live_chain(
     for node in transcript.nodes:
         if not node.is_message or node.is_sidechain or node.uuid in live.live_uuids:
             continue
-        first_id, fork, turns = depths.measure_depth(node)
-        shared_turns = live.turn_counts_by_uuid.get(fork.uuid, 0) if fork else 0
+        first_id, fork_node, turns = depths.measure_depth(node)
+        shared_turns = live.turn_counts_by_uuid.get(fork_node.uuid, 0) if fork_node else 0
         best_branch = best_branches.get(first_id)
         if turns and (
             best_branch is None
             or (turns, node.line_number) >= (best_branch.turn_count, best_branch.leaf.line_number)
         ):
-            best_branches[first_id] = Branch(node, fork, turns, live.turn_count - shared_turns)
+            best_branches[first_id] = Branch(node, fork_node, turns, live.turn_count - shared_turns)
     return list(best_branches.values())
 
 
 class _BranchDepth(NamedTuple):
     """The place of a record in its branch.
 
-    ``first_id`` is the uuid of the branch's first record. ``fork`` is the record of the live history
+    ``first_id`` is the uuid of the branch's first record. ``fork_node`` is the record of the live history
     at which the branch starts, or None. ``turn_count`` is the number of turns up to the record.
     """
 
     first_id: str
-    fork: Node | None
+    fork_node: Node | None
     turn_count: int
 
 
@@ -418,7 +418,7 @@ class _BranchDepths:
             pending_nodes[ancestor.uuid] = ancestor
             ancestor = self._find_preceding_node(ancestor)
         if ancestor is not None and ancestor.uuid in self._depths:
-            first_id, fork, turns = self._depths[ancestor.uuid]
+            first_id, fork_node, turns = self._depths[ancestor.uuid]
         # Use the nearest record of the live history, because a record with a parallel call is not
         # on the live path.
         else:
@@ -427,11 +427,11 @@ class _BranchDepths:
                 for pending_node in iterate_ancestors(ancestor, self._find_preceding_node)
                 if pending_node.uuid in self._live_history.turn_counts_by_uuid
             )
-            first_id, fork, turns = "", next(live_ancestors, None), 0
+            first_id, fork_node, turns = "", next(live_ancestors, None), 0
         for pending_node in reversed(pending_nodes.values()):
             first_id = first_id or pending_node.uuid
             turns += pending_node.is_prompt
-            self._depths[pending_node.uuid] = _BranchDepth(first_id, fork, turns)
+            self._depths[pending_node.uuid] = _BranchDepth(first_id, fork_node, turns)
         return self._depths[node.uuid]
 
     def _find_preceding_node(self, node: Node) -> Node | None:
@@ -449,8 +449,8 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
     last_message = messages[-1]
     has_newer = False
     for branch in find_branches_off_live_chain(transcript, records_before_compactions(transcript)):
-        if branch.fork:
-            fork_text = f"forks at record {branch.fork.line_number}"
+        if branch.fork_node:
+            fork_text = f"forks at record {branch.fork_node.line_number}"
         else:
             fork_text = "has no parent"
         message = (

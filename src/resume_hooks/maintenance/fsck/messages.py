@@ -115,7 +115,7 @@ ALTERED_THINKING_DEFECT = DefectKind(
     "error",
     "A signature is valid for one text: the API refuses every request in which it signs another text.",
 )
-LONE_THINKING_DEFECT = DefectKind(
+THINKING_WITHOUT_ANSWER_DEFECT = DefectKind(
     "thinking-alone",
     "note",
     "Clients omit the thinking: the answer was interrupted while the model was thinking.",
@@ -179,7 +179,9 @@ def defects_of_lone_thinking(
             answers.setdefault(node.message_id or node.uuid, []).append(node)
     for nodes in answers.values():
         if all(node.line_number in thinking_only_lines for node in nodes):
-            yield LONE_THINKING_DEFECT.defect_in_node(nodes[0], "The answer contains only thinking")
+            yield THINKING_WITHOUT_ANSWER_DEFECT.defect_in_node(
+                nodes[0], "The answer contains only thinking"
+            )
 
 
 def remove_thinking(record: Record) -> Record | None:
@@ -235,7 +237,7 @@ def defects_of_calls(chain: Sequence[Node]) -> Iterator[Defect]:
         if node.is_message and not node.answered_call_ids:
             ledger.register_message(node)
         for call in node.call_ids:
-            yield from ledger.register_call(node, call)
+            yield from ledger.add_call_and_find_defects(node, call)
         for call in node.answered_call_ids:
             yield from ledger.register_result(node, call)
     yield from ledger.report_unanswered_calls()
@@ -264,7 +266,7 @@ class _CallsAndResults:
             elif node.message_id != caller.message_id or not node.message_id:
                 self.late_calls[call] = self.open_calls.pop(call)
 
-    def register_call(self, node: Node, call_id: str) -> Iterator[Defect]:
+    def add_call_and_find_defects(self, node: Node, call_id: str) -> Iterator[Defect]:
         if (
             call_id in self.open_calls
             or call_id in self.late_calls
@@ -321,7 +323,7 @@ MISSING_TIMESTAMP_DEFECT = DefectKind(
 BACKWARD_TIMESTAMP_DEFECT = DefectKind(
     "timestamp-backward", "note", "Harmless; Claude Code writes this."
 )
-END_NOT_LATEST_DEFECT = DefectKind(
+LAST_RECORD_NOT_NEWEST_DEFECT = DefectKind(
     "end-not-latest",
     "warning",
     "Client 2.1.42 resumes at the record with the latest timestamp and loses the records after it.",
@@ -412,7 +414,7 @@ def _defects_of_timestamps(transcript: Transcript, spoken_messages: list[Node]) 
     )
     latest_message = max(candidates, key=lambda node: node.time_ms or 0, default=last_message)
     if last_message.time_ms is not None and (latest_message.time_ms or 0) > last_message.time_ms:
-        yield END_NOT_LATEST_DEFECT.defect_in_node(
+        yield LAST_RECORD_NOT_NEWEST_DEFECT.defect_in_node(
             latest_message,
             f"The conversation ends with record {last_message.line_number}, which has an earlier time",
         )

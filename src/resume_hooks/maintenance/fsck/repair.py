@@ -97,9 +97,9 @@ def build_repaired_chain(
         ]
     positions = {id(node): position for position, node in enumerate(copies)}
     chain = []
-    for node in _bridge_gaps(remaining, end, transcript.size):
+    for node in _build_chain_over_gaps(remaining, end, transcript.size):
         chain.append(originals[positions[id(node)]])
-    return _number_salvaged_records(_move_late_results(chain), transcript.line_count)
+    return _make_line_numbers_unique(_move_late_results(chain), transcript.line_count)
 
 
 def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
@@ -128,11 +128,11 @@ def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) ->
 
 
 def _find_end_of_branch(
-    transcript: Transcript, copies: Sequence[Node], branch: str | None
+    transcript: Transcript, copied_nodes: Sequence[Node], branch: str | None
 ) -> Node | None:
     if branch is None:
-        return find_last_message(RecordGraph(copies, transcript.size), transcript.checkpoint)
-    nodes_by_uuid = {node.uuid: node for node in copies}
+        return find_last_message(RecordGraph(copied_nodes, transcript.size), transcript.checkpoint)
+    nodes_by_uuid = {node.uuid: node for node in copied_nodes}
     node = nodes_by_uuid.get(branch)
     if node is None:
         raise UsageError(f"This session has no record {branch}", "Use a uuid that fsck names.")
@@ -143,17 +143,17 @@ def _find_end_of_branch(
     return node
 
 
-def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
+def _build_chain_over_gaps(nodes: Sequence[Node], end: Node, file_size: int) -> list[Node]:
     """Return the chain up to ``end``, with a bridge over each gap that clients would not bridge."""
     checkpoint = Checkpoint()
     checkpoint.process_last_prompt(end.uuid, is_rewind=True)
     chain: list[Node] = []
     while True:
-        longer_chain = build_live_chain(nodes, checkpoint, size)
+        longer_chain = build_live_chain(nodes, checkpoint, file_size)
         if len(longer_chain) <= len(chain):
             return chain or longer_chain
         chain = longer_chain
-        graph, first_node = RecordGraph(nodes, size), chain[0]
+        graph, first_node = RecordGraph(nodes, file_size), chain[0]
         previous_node = _find_nearest_message_before(graph, first_node, chain)
         if first_node.is_boundary or graph.is_root(first_node) or previous_node is None:
             return chain
@@ -224,7 +224,7 @@ def _move_late_results(chain: Sequence[Node]) -> list[Node]:
     return moved_chain
 
 
-def _number_salvaged_records(chain: list[Node], line_count: int) -> list[Node]:
+def _make_line_numbers_unique(chain: list[Node], line_count: int) -> list[Node]:
     """Give records from the same line different numbers. New numbers are higher than all line numbers.
 
     An edit refers to a record by its line number, so each record needs its own number.

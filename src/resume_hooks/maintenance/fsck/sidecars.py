@@ -63,7 +63,7 @@ class ReferencedFiles:
                 self.backups.setdefault(name, line_number)
 
 
-def defects_of_sidecars(
+def defects_of_referenced_files(
     referenced_files: ReferencedFiles, session_id: str, where: Where
 ) -> Iterator[Defect]:
     """Yield a defect for each file that a record names and that does not exist."""
@@ -114,7 +114,7 @@ class TrimmedRecords:
             )
 
 
-def defects_of_originals(
+def defects_of_missing_originals(
     trimmed_records: TrimmedRecords, path: str, where: Where
 ) -> Iterator[Defect]:
     """Yield a defect for each trimmed record whose original can no longer be found.

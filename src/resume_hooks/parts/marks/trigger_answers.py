@@ -19,7 +19,7 @@ from resume_hooks.derive.outcome import (
 from resume_hooks.errors import MarkInSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import StoredQuestion
-from resume_hooks.hooks.request import Request, missing_transcript_error
+from resume_hooks.hooks.request import Request, make_missing_transcript_error
 from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.parts.marks import cards, state
 from resume_hooks.parts.marks.state import PlacedMark, make_mark_at_end
@@ -42,7 +42,7 @@ def answer_request(request: Request) -> Outcome:
         with lock_parent(request.session, request.where):
             return _go_back(request)
     if request.path is None:
-        raise missing_transcript_error(NothingToMark, "There is nothing to mark")
+        raise make_missing_transcript_error(NothingToMark, "There is nothing to mark")
     session = request.session
     if request.text.lower() == CANCEL_ARGUMENT:
         return _cancel_mark(session, request)

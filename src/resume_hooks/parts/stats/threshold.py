@@ -14,7 +14,7 @@ from resume_hooks.derive.compare import CACHE_READ_RATE, CACHE_WRITE_RATES, OUTP
 from resume_hooks.derive.opening_size import convert_size_to_tokens
 from resume_hooks.derive.trim.options import DEFAULT_KEPT_TURN_COUNT
 from resume_hooks.hooks.compaction import (
-    MAX_RESULT_FRACTION,
+    MAX_RESULT_FRACTION_OF_CONTEXT,
     MIN_TURNS_BETWEEN_COMPACTIONS,
     TARGET_SIZE_FRACTION,
     TRIM_VALUE,
@@ -155,8 +155,8 @@ class _ReplayedSession:
             self._estimate_remaining_tokens(context_tokens),
             last_request.prompt_count,
         )
-        if remaining_tokens > context_tokens * MAX_RESULT_FRACTION:
-            self.next_attempt_tokens = round(context_tokens / MAX_RESULT_FRACTION)
+        if remaining_tokens > context_tokens * MAX_RESULT_FRACTION_OF_CONTEXT:
+            self.next_attempt_tokens = round(context_tokens / MAX_RESULT_FRACTION_OF_CONTEXT)
             return False
         self.removed_tokens += context_tokens - remaining_tokens
         self.min_tokens, self.next_attempt_tokens, self.turn_start_tokens = (
