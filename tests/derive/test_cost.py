@@ -84,7 +84,7 @@ def test_the_costs_of_several_requests_per_turn_are_added_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "going_on", "lifetime_seconds", "recent_requests", "expected_turn"),
+    ("strategy", "strategy_of_going_on", "lifetime_seconds", "recent_requests", "expected_turn"),
     [
         # Warm cache: the first request costs 39,500 instead of 11,150, and each later one 5,000
         # less. 28,350 / 5,000 = 5.67, so six more requests are needed.
@@ -159,7 +159,7 @@ def test_the_costs_of_several_requests_per_turn_are_added_up() -> None:
 )
 def test_a_strategy_pays_off_after_a_number_of_turns(
     strategy: Strategy,
-    going_on: Strategy,
+    strategy_of_going_on: Strategy,
     lifetime_seconds: int,
     recent_requests: RecentRequests,
     expected_turn: int | None,
@@ -170,7 +170,7 @@ def test_a_strategy_pays_off_after_a_number_of_turns(
     """
     assert (
         count_turns_to_break_even(
-            strategy, going_on, recent_requests, find_cache_rates(lifetime_seconds)
+            strategy, strategy_of_going_on, recent_requests, find_cache_rates(lifetime_seconds)
         )
         == expected_turn
     )
@@ -194,27 +194,33 @@ GENERATED_STRATEGIES = st.builds(
     st.sampled_from([0, 300, 3_600]),
 )
 def test_a_strategy_pays_off_in_the_first_turn_with_a_lower_sum(
-    strategy: Strategy, going_on: Strategy, recent_requests: RecentRequests, lifetime_seconds: int
+    strategy: Strategy,
+    strategy_of_going_on: Strategy,
+    recent_requests: RecentRequests,
+    lifetime_seconds: int,
 ) -> None:
     """The computed turn is the first in which a strategy's total cost is lower than that of going on.
 
     If there is no such turn, the strategy's total cost is not lower after a thousand turns either.
     """
     rates = find_cache_rates(lifetime_seconds)
-    found = count_turns_to_break_even(strategy, going_on, recent_requests, rates)
-    slack = 1e-6 * (1 + compute_cost_of_turns(going_on, found or 1_000, recent_requests, rates))
+    found = count_turns_to_break_even(strategy, strategy_of_going_on, recent_requests, rates)
+    slack = 1e-6 * (
+        1 + compute_cost_of_turns(strategy_of_going_on, found or 1_000, recent_requests, rates)
+    )
     if found is None:
         assert (
             compute_cost_of_turns(strategy, 1_000, recent_requests, rates)
-            >= compute_cost_of_turns(going_on, 1_000, recent_requests, rates) - slack
+            >= compute_cost_of_turns(strategy_of_going_on, 1_000, recent_requests, rates) - slack
         )
         return
     assert (
         compute_cost_of_turns(strategy, found, recent_requests, rates)
-        <= compute_cost_of_turns(going_on, found, recent_requests, rates) + slack
+        <= compute_cost_of_turns(strategy_of_going_on, found, recent_requests, rates) + slack
     )
     if found > 1:
         assert (
             compute_cost_of_turns(strategy, found - 1, recent_requests, rates)
-            >= compute_cost_of_turns(going_on, found - 1, recent_requests, rates) - slack
+            >= compute_cost_of_turns(strategy_of_going_on, found - 1, recent_requests, rates)
+            - slack
         )

@@ -36,10 +36,10 @@ class Example(NamedTuple):
 @cache
 def examples() -> tuple[Example, ...]:
     """Return at least one example of each rule in ``rules.json`` and of each form of secret."""
-    return tuple(_examples())
+    return tuple(_list_examples())
 
 
-def _examples() -> Iterator[Example]:
+def _list_examples() -> Iterator[Example]:
     for group in token_rules().rules_by_keyword.values():
         yield from (
             Example(rule.kind, _matching_text(rule, "{}"), allows_any_letter=False)

@@ -154,8 +154,8 @@ def test_a_line_that_is_not_json_is_text() -> None:
     assert redact_line(raw)[0] == b"SOUGHT_TOKEN=%s\r\n" % TOKEN_PLACEHOLDER.encode()
 
 
-def test_a_key_over_several_lines_of_a_text_is_removed() -> None:
-    """A private key over several lines of a text file is removed."""
+def test_a_private_key_that_spans_several_lines_is_removed() -> None:
+    """A private key that spans several lines of a text file is removed."""
     key = private_key(RANDOM_GENERATOR)
     assert redact_bytes(f"a\n{key}\nb\n".encode())[0] == b"a\n[secret removed: private-key]\nb\n"
 

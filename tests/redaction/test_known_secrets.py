@@ -48,7 +48,7 @@ def test_a_known_value_is_removed_in_every_form(text: str) -> None:
     )
 
 
-def test_a_value_is_removed_without_its_invisible_characters() -> None:
+def test_a_secret_is_also_removed_without_its_invisible_characters() -> None:
     """A secret that was found with invisible characters in it is also removed where it has none."""
     redactor = Redactor(["password: xho9\u200byp\u2060jaxtbw"])
     assert (
@@ -150,7 +150,7 @@ def test_a_line_of_a_transcript_stays_json() -> None:
     assert len(found) == 5
 
 
-def test_a_torn_line_is_redacted_as_text() -> None:
+def test_a_partial_line_is_redacted_as_text() -> None:
     """A known secret is removed from a partial line."""
     redactor = Redactor([TEXT_WITH_PASSWORD])
     assert (

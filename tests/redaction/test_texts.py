@@ -225,7 +225,7 @@ def test_the_selector_of_an_emoji_is_not_reported_as_hidden() -> None:
     )
 
 
-def test_the_target_of_a_hidden_link_is_searched() -> None:
+def test_a_token_in_the_address_of_a_terminal_link_is_removed() -> None:
     """A token in the address of a terminal link is removed."""
     clean, found = redact(f"\x1b]8;;https://a.b/?t={GITHUB_TOKEN}\x07here\x1b]8;;\x07")
     assert (GITHUB_TOKEN in clean, len(found)) == (False, 1)

@@ -64,7 +64,7 @@ def make_pull_request_record(pull_request_number: object, url: object = PULL_REQ
     }
 
 
-def find_number(home: ConfigHome, locator: str, cwd: str = CWD, **environ: str) -> int:
+def find_session_number(home: ConfigHome, locator: str, cwd: str = CWD, **environ: str) -> int:
     """Return the number of the session that a locator names."""
     return int(resolve_locator(locator, cwd, Where({**home.environ, **environ})).session_id[:8], 16)
 
@@ -300,16 +300,16 @@ def test_each_form_of_a_locator_finds_its_session(config_home: ConfigHome, case_
     for typed, meant in expected.items():
         words, cwd = (typed, CWD) if isinstance(typed, str) else typed
         if isinstance(meant, int):
-            assert find_number(config_home, words, cwd) == meant, words
+            assert find_session_number(config_home, words, cwd) == meant, words
         else:
             with pytest.raises(meant[0], match=meant[1] or None):
-                find_number(config_home, words, cwd)
+                find_session_number(config_home, words, cwd)
 
 
 def test_an_address_names_the_import_command(config_home: ConfigHome) -> None:
     """A web address raises an error with the import command, but without secrets in the address."""
     with pytest.raises(UsageError) as caught:
-        find_number(config_home, "https://example.org/a.jsonl?key=secret")
+        find_session_number(config_home, "https://example.org/a.jsonl?key=secret")
     assert (caught.value.remedy, caught.value.exit_code) == ("curl URL | resume-hooks import -", 2)
     assert "secret" not in caught.value.message
 
@@ -320,7 +320,8 @@ def test_latest_inside_the_client_is_the_current_session(config_home: ConfigHome
         write_numbered_talk(config_home, number)
     inside = {"CLAUDE_CODE_SESSION_ID": session_id(2)}
     assert [
-        find_number(config_home, words, **inside) for words in ("latest", "latest~1", "latest~2")
+        find_session_number(config_home, words, **inside)
+        for words in ("latest", "latest~1", "latest~2")
     ] == [2, 1, 3]
 
 
@@ -336,14 +337,14 @@ def test_an_ambiguous_locator_lists_its_matches(config_home: ConfigHome) -> None
         write_numbered_talk(config_home, each.session_number, *each.more_records, cwd=each.cwd)
     for words, found in {"pars": [1, 2], "wip": [4, 5], "same": [6, 7]}.items():
         with pytest.raises(AmbiguousLocator, match=f"'{words}' fits 2 sessions") as caught:
-            find_number(config_home, words)
+            find_session_number(config_home, words)
         assert [row["session_id"] for row in caught.value.candidates] == [
             session_id(number) for number in found
         ]
         assert (caught.value.locator, caught.value.exit_code) == (words, 2)
         assert set(caught.value.candidates[0]) == {"session_id", "title", "ended", "session_file"}
     with pytest.raises(AmbiguousLocator, match="'0000' fits 7 sessions"):
-        find_number(config_home, "0000")
+        find_session_number(config_home, "0000")
 
 
 def test_many_candidates_are_counted(config_home: ConfigHome) -> None:
@@ -351,7 +352,7 @@ def test_many_candidates_are_counted(config_home: ConfigHome) -> None:
     for number in range(1, MAX_CANDIDATES + 6):
         write_numbered_talk(config_home, number, custom_title(f"Same words {number}"))
     with pytest.raises(AmbiguousLocator, match=f"fits {MAX_CANDIDATES + 5} sessions") as caught:
-        find_number(config_home, "same words")
+        find_session_number(config_home, "same words")
     assert len(caught.value.candidates) == MAX_CANDIDATES
     assert caught.value.candidates[0]["session_id"] == session_id(1)
 
@@ -366,7 +367,7 @@ def test_locators_work_in_a_models_shell(config_home: ConfigHome) -> None:
         make_pull_request_record(72),
     )
     for words in ("latest", "parser", "wip", "#72"):
-        assert find_number(config_home, words, CLAUDECODE="1") == 1
+        assert find_session_number(config_home, words, CLAUDECODE="1") == 1
 
 
 def test_resolvers_can_be_added_and_reordered(config_home: ConfigHome) -> None:

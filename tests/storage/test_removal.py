@@ -190,7 +190,7 @@ def bytes_of_files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def names_in_state_folder(state_folder: Path) -> list[str]:
+def list_paths_in_state_folder(state_folder: Path) -> list[str]:
     """Return the paths in the state folder that are at most three levels deep."""
     return [
         str(path.relative_to(state_folder))
@@ -215,7 +215,7 @@ def test_removal_follows_no_link_in_the_state_folder(
     state = filled_state_folder(config_home)
     run_verb("search", "prompt", "--all")
     run_verb("delete", TRASHED, "--yes", "--force")
-    names = names_in_state_folder(state)
+    names = list_paths_in_state_folder(state)
     assert {"unpacked", f"unpacked/{KEPT}", f"vault/{KEPT}", "trash", "team", "pending"} <= set(
         names
     )
@@ -223,7 +223,7 @@ def test_removal_follows_no_link_in_the_state_folder(
     shutil.copytree(config_home.config, pristine, symlinks=True)
     for words in REMOVING_COMMANDS:
         run_verb(*words)
-    gone = set(names) - set(names_in_state_folder(state))
+    gone = set(names) - set(list_paths_in_state_folder(state))
     assert {"unpacked", f"vault/{KEPT}", f"trash/{TRASHED}", "team", "pending"} <= gone, (
         "where there is no link it goes"
     )

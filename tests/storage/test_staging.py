@@ -22,7 +22,7 @@ MAX_STAGED_BYTES = 4 * 1024 * 1024
 RANDOM_BYTES = random.Random(6).randbytes(100_000)
 
 
-def files_in_state_folder(home: ConfigHome) -> list[str]:
+def list_file_names_in_state_folder(home: ConfigHome) -> list[str]:
     """Return the names of the files in the state folder."""
     folder = home.config / "resume-hooks"
     return os.listdir(folder) if folder.exists() else []
@@ -36,7 +36,7 @@ def read_staged_content(
         content = Path(taken.path).read_bytes()
         assert (taken.size, taken.sha256) == (len(content), hashlib.sha256(content).hexdigest())
         assert stat.S_IMODE(os.stat(taken.path).st_mode) == 0o600
-    assert files_in_state_folder(home) == []
+    assert list_file_names_in_state_folder(home) == []
     return content
 
 
@@ -71,7 +71,7 @@ def test_a_gzip_bomb_is_refused(config_home: ConfigHome) -> None:
     with pytest.raises(ImportFailed, match="larger than") as failed:
         read_staged_content(config_home, [bomb])
     assert failed.value.remedy == "--max-bytes allows more."
-    assert files_in_state_folder(config_home) == []
+    assert list_file_names_in_state_folder(config_home) == []
 
 
 def test_endless_empty_gzip_members_are_refused(config_home: ConfigHome) -> None:
@@ -103,7 +103,7 @@ def test_damaged_gzip_is_refused(
     """Damaged gzip input is refused with the cause, and no file is left."""
     with pytest.raises(ImportFailed, match=expected_message):
         read_staged_content(config_home, [damaged_content])
-    assert files_in_state_folder(config_home) == []
+    assert list_file_names_in_state_folder(config_home) == []
 
 
 def test_the_size_limit_is_exact(config_home: ConfigHome) -> None:
@@ -158,7 +158,7 @@ def test_a_failure_leaves_no_staged_file(config_home: ConfigHome) -> None:
         stage_chunks([b"x"], MAX_STAGED_BYTES, config_home.where),
     ):
         raise ZeroDivisionError
-    assert files_in_state_folder(config_home) == []
+    assert list_file_names_in_state_folder(config_home) == []
 
 
 def test_the_file_of_a_killed_process_is_removed(config_home: ConfigHome) -> None:

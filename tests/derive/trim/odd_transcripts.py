@@ -142,94 +142,97 @@ class TranscriptMaker:
         return f"toolu_{self.count}_{len(self.calls)}"
 
 
-def _add_turn(make: TranscriptMaker) -> None:
+def _add_turn(maker: TranscriptMaker) -> None:
     # A blank prompt would be counted as a turn but not copied to a child.
-    make.user(make.pick_text().strip() or "asked")
-    make.answer([{"type": "text", "text": make.pick_text()}])
+    maker.user(maker.pick_text().strip() or "asked")
+    maker.answer([{"type": "text", "text": maker.pick_text()}])
 
 
-def _add_thinking(make: TranscriptMaker) -> None:
-    message_id = f"msg_t{make.count}"
+def _add_thinking(maker: TranscriptMaker) -> None:
+    message_id = f"msg_t{maker.count}"
     thought = {
         "type": "thinking",
-        "thinking": make.pick_text(),
-        "signature": make.pick("s" * 40, "s" * 900, ""),
+        "thinking": maker.pick_text(),
+        "signature": maker.pick("s" * 40, "s" * 900, ""),
     }
-    make.answer([thought], message_id)
-    make.answer([{"type": "text", "text": make.pick_text()}], message_id)
+    maker.answer([thought], message_id)
+    maker.answer([{"type": "text", "text": maker.pick_text()}], message_id)
 
 
-def _add_tool_call(make: TranscriptMaker) -> None:
-    call = make.make_call_id()
-    make.answer([make.call_block(call)])
-    make.user(
-        [make.result_block(call)], toolUseResult=make.pick({"stdout": "screen " * 40}, "text", None)
+def _add_tool_call(maker: TranscriptMaker) -> None:
+    call = maker.make_call_id()
+    maker.answer([maker.call_block(call)])
+    maker.user(
+        [maker.result_block(call)],
+        toolUseResult=maker.pick({"stdout": "screen " * 40}, "text", None),
     )
 
 
-def _add_parallel_calls(make: TranscriptMaker) -> None:
+def _add_parallel_calls(maker: TranscriptMaker) -> None:
     """Add three calls of one answer and their results.
 
     The results follow their calls one by one, or all calls come first.
     """
-    message_id, rows = f"msg_p{make.count}", []
-    interleaved = make.pick(True, False)
+    message_id, rows = f"msg_p{maker.count}", []
+    interleaved = maker.pick(True, False)
     for _ in range(3):
-        call = make.make_call_id()
-        above = make.answer([make.call_block(call)], message_id)
+        call = maker.make_call_id()
+        above = maker.answer([maker.call_block(call)], message_id)
         rows.append((call, above))
         if interleaved:
-            make.user([make.result_block(call)], parent=above, is_followed=False)
+            maker.user([maker.result_block(call)], parent=above, is_followed=False)
     for call, above in [] if interleaved else rows:
-        make.user([make.result_block(call)], parent=above)
+        maker.user([maker.result_block(call)], parent=above)
 
 
-def _add_calls_in_one_record(make: TranscriptMaker) -> None:
+def _add_calls_in_one_record(maker: TranscriptMaker) -> None:
     """Add two calls in one record and their results in another. Each record begins with a blank text."""
-    calls = [make.make_call_id(), make.make_call_id() + "b"]
-    blocks = [make.call_block(call) for call in calls]
-    repeated = blocks[: make.pick(0, 0, 1)]
-    make.answer([{"type": "text", "text": ""}, *blocks, *repeated])
-    make.user([{"type": "text", "text": " "}, *(make.result_block(call) for call in calls)])
+    calls = [maker.make_call_id(), maker.make_call_id() + "b"]
+    blocks = [maker.call_block(call) for call in calls]
+    repeated = blocks[: maker.pick(0, 0, 1)]
+    maker.answer([{"type": "text", "text": ""}, *blocks, *repeated])
+    maker.user([{"type": "text", "text": " "}, *(maker.result_block(call) for call in calls)])
 
 
-def _add_side_records(make: TranscriptMaker) -> None:
-    make.add_record("progress", data={"type": "hook_progress"})
-    if make.pick(True, False):
-        uuid = f"att-{make.count}"
-        make.lines.append(
-            builders.attachment(make.pick_text() + "a", uuid=uuid, parent=make.parent, ts=make.time)
+def _add_side_records(maker: TranscriptMaker) -> None:
+    maker.add_record("progress", data={"type": "hook_progress"})
+    if maker.pick(True, False):
+        uuid = f"att-{maker.count}"
+        maker.lines.append(
+            builders.attachment(
+                maker.pick_text() + "a", uuid=uuid, parent=maker.parent, ts=maker.time
+            )
         )
-        make.parent = uuid
-    make.add_record("system", subtype="informational", content="note")
-    make.user("Caveat: remark", isMeta=True)
+        maker.parent = uuid
+    maker.add_record("system", subtype="informational", content="note")
+    maker.user("Caveat: remark", isMeta=True)
 
 
-def _add_broken_pair(make: TranscriptMaker) -> None:
-    trouble = make.pick("orphan", "unanswered", "repeated", "late", "early", "nameless")
-    call = make.calls[-1] if make.calls and trouble == "repeated" else make.make_call_id()
+def _add_broken_pair(maker: TranscriptMaker) -> None:
+    trouble = maker.pick("orphan", "unanswered", "repeated", "late", "early", "nameless")
+    call = maker.calls[-1] if maker.calls and trouble == "repeated" else maker.make_call_id()
     if trouble == "early":
-        make.user([make.result_block(call)])
+        maker.user([maker.result_block(call)])
     if trouble != "orphan":
-        make.answer([make.call_block(call if trouble != "nameless" else "")])
+        maker.answer([maker.call_block(call if trouble != "nameless" else "")])
     if trouble == "late":
-        make.user("meanwhile")
-        make.answer([{"type": "text", "text": "another answer"}])
+        maker.user("meanwhile")
+        maker.answer([{"type": "text", "text": "another answer"}])
     if trouble != "unanswered":
-        make.user([make.result_block(call if trouble != "nameless" else "")])
+        maker.user([maker.result_block(call if trouble != "nameless" else "")])
 
 
-def _add_odd_message(make: TranscriptMaker) -> None:
-    trouble = make.pick(
+def _add_odd_message(maker: TranscriptMaker) -> None:
+    trouble = maker.pick(
         "string", "empty", "hollow", "numbers", "image", "redacted", "foreign blocks", "nothing"
     )
     if trouble == "string":
-        make.answer(make.pick_text())
+        maker.answer(maker.pick_text())
     elif trouble == "image":
-        make.user([IMAGE, {"type": "text", "text": make.pick_text()}])
+        maker.user([IMAGE, {"type": "text", "text": maker.pick_text()}])
     elif trouble == "foreign blocks":
-        make.user([builders.call("toolu_u"), {"type": "text", "text": "x"}])
-        make.answer([builders.result("toolu_a"), {"type": "text", "text": "x"}])
+        maker.user([builders.call("toolu_u"), {"type": "text", "text": "x"}])
+        maker.answer([builders.result("toolu_a"), {"type": "text", "text": "x"}])
     else:
         content: Any = {
             "empty": [],
@@ -241,84 +244,86 @@ def _add_odd_message(make: TranscriptMaker) -> None:
             ],
             "nothing": None,
         }[trouble]
-        make.pick(make.user, make.answer)(content)
+        maker.pick(maker.user, maker.answer)(content)
 
 
-def _add_compaction(make: TranscriptMaker) -> None:
+def _add_compaction(maker: TranscriptMaker) -> None:
     before = [
         row["uuid"]
-        for row in make.lines
+        for row in maker.lines
         if isinstance(row, dict) and "uuid" in row and "message" in row
     ]
-    kind = make.pick("plain", "segment", "list", "dangling")
-    number = len(make.lines)  # The number distinguishes this compaction from the previous one.
+    kind = maker.pick("plain", "segment", "list", "dangling")
+    number = len(maker.lines)  # The number distinguishes this compaction from the previous one.
     segment = preserved = None
     if kind == "segment" and len(before) > 3:
         segment = {"headUuid": before[-3], "anchorUuid": f"sum-{number}", "tailUuid": before[-1]}
     elif kind in {"list", "dangling"}:
         uuids = [*before[-2:], *(["gone"] if kind == "dangling" else [])]
         preserved = {"anchorUuid": f"sum-{number}", "uuids": uuids, "allUuids": uuids}
-    make.time += 1
+    maker.time += 1
     bound = f"bound-{number}"
-    make.lines += [
+    maker.lines += [
         builders.boundary(
-            uuid=bound, before=make.parent, ts=make.time, segment=segment, preserved=preserved
+            uuid=bound, before=maker.parent, ts=maker.time, segment=segment, preserved=preserved
         ),
-        builders.summary("what was", uuid=f"sum-{number}", parent=bound, ts=make.time),
+        builders.summary("what was", uuid=f"sum-{number}", parent=bound, ts=maker.time),
     ]
-    make.parent = f"sum-{number}"
+    maker.parent = f"sum-{number}"
 
 
-def _add_odd_link(make: TranscriptMaker) -> None:
-    trouble = make.pick(
+def _add_odd_link(maker: TranscriptMaker) -> None:
+    trouble = maker.pick(
         "dangling", "rewind", "twice", "sidechain", "sent as", "second root", "hint"
     )
-    rows = [row for row in make.lines if isinstance(row, dict) and "uuid" in row]
+    rows = [row for row in maker.lines if isinstance(row, dict) and "uuid" in row]
     if trouble == "dangling":
-        make.parent = "nowhere"
+        maker.parent = "nowhere"
     elif trouble == "rewind" and rows:
-        make.parent = make.draw(st.sampled_from(rows))["uuid"]
+        maker.parent = maker.draw(st.sampled_from(rows))["uuid"]
     elif trouble == "twice" and rows:
-        make.lines.append(make.draw(st.sampled_from(rows)))
+        maker.lines.append(maker.draw(st.sampled_from(rows)))
     elif trouble == "sidechain":
         # No client writes a record that follows a sub-agent's record.
-        make.user("of a sub-agent", isSidechain=True, is_followed=False)
+        maker.user("of a sub-agent", isSidechain=True, is_followed=False)
     elif trouble == "sent as":
-        make.user("queued", sentAsUuid=f"sent-{make.count}")
-        make.parent = f"sent-{make.count - 1}"
+        maker.user("queued", sentAsUuid=f"sent-{maker.count}")
+        maker.parent = f"sent-{maker.count - 1}"
     elif trouble == "second root":
-        make.parent = None
+        maker.parent = None
     elif trouble == "hint" and rows:
-        make.lines.append(builders.last_prompt(make.draw(st.sampled_from(rows))["uuid"]))
+        maker.lines.append(builders.last_prompt(maker.draw(st.sampled_from(rows))["uuid"]))
 
 
-def _add_metadata(make: TranscriptMaker) -> None:
-    at = make.parent or "x"
-    make.lines += [
+def _add_metadata(maker: TranscriptMaker) -> None:
+    at = maker.parent or "x"
+    maker.lines += [
         {"type": "mode", "mode": "normal", "sessionId": builders.SESSION},
         {"type": "tag", "tag": "wip", "sessionId": builders.SESSION},
         {
             "type": "file-history-snapshot",
             "messageId": at,
             "snapshot": {"messageId": at, "trackedFileBackups": {}},
-            **make.pick({}, {"sessionId": builders.SESSION}),
+            **maker.pick({}, {"sessionId": builders.SESSION}),
         },
         {"type": "summary", "summary": "older", "leafUuid": at},
     ]
 
 
-def _add_odd_bytes(make: TranscriptMaker) -> None:
-    trouble = make.pick("garbage", "blank", "utf8", "surrogate", "spaced")
+def _add_odd_bytes(maker: TranscriptMaker) -> None:
+    trouble = maker.pick("garbage", "blank", "utf8", "surrogate", "spaced")
     if trouble in {"garbage", "blank"}:
-        make.lines.append({"garbage": b'{"torn', "blank": b""}[trouble])
+        maker.lines.append({"garbage": b'{"torn', "blank": b""}[trouble])
         return
     said = {"utf8": "bad MARK utf", "surrogate": "lone \ud83d here", "spaced": "spaced"}[trouble]
-    row = builders.user(said, uuid=f"{trouble}-{make.count}", parent=make.parent, ts=make.time + 1)
+    row = builders.user(
+        said, uuid=f"{trouble}-{maker.count}", parent=maker.parent, ts=maker.time + 1
+    )
     bad = trouble == "utf8"
-    make.lines.append(
+    maker.lines.append(
         builders.line(row).replace(b"MARK", b"\xff\xfe") if bad else json.dumps(row).encode()
     )
-    make.parent = f"{trouble}-{make.count}"
+    maker.parent = f"{trouble}-{maker.count}"
 
 
 STEP_FUNCTIONS = (
@@ -331,16 +336,16 @@ STEP_FUNCTIONS = (
 @st.composite
 def generate_transcript(draw: Callable[..., Any]) -> bytes:
     """Generate the bytes of a transcript with unusual records and line ends."""
-    make = TranscriptMaker(draw)
-    _add_turn(make)
+    maker = TranscriptMaker(draw)
+    _add_turn(maker)
     for step in draw(st.lists(st.sampled_from(STEP_FUNCTIONS), max_size=14)):
-        step(make)
-    if make.lines and make.pick(True, False, False):
-        first = make.lines[0]
+        step(maker)
+    if maker.lines and maker.pick(True, False, False):
+        first = maker.lines[0]
         if isinstance(first, dict):
-            make.lines[0] = {**first, "entrypoint": "sdk-cli"}
-    data = builders.session_bytes(make.lines)
-    form = make.pick("plain", "plain", "plain", "crlf", "bom", "torn", "no end")
+            maker.lines[0] = {**first, "entrypoint": "sdk-cli"}
+    data = builders.session_bytes(maker.lines)
+    form = maker.pick("plain", "plain", "plain", "crlf", "bom", "torn", "no end")
     if form == "crlf":
         return data.replace(b"\n", b"\r\n")
     if form == "bom":

@@ -47,7 +47,7 @@ def verb_call(request: pytest.FixtureRequest) -> VerbCall:
     return VERB_CALLS[request.param]
 
 
-def test_a_verb_writes_one_child(
+def test_each_verb_writes_one_child(
     verb_call: VerbCall, parent: Path, config_home: ConfigHome
 ) -> None:
     """Each verb that makes a child writes one child. The verb's outcome has the child's id and plan."""

@@ -165,9 +165,9 @@ def test_damage_found_by_a_search_is_repaired_by_the_next(
     assert capfd.readouterr().err == ""
 
 
-def damage_files(folder: Path, ending: str) -> None:
-    """Overwrite the middle of each file in ``folder`` whose name ends with ``ending``."""
-    for path in folder.glob(f"*.{ending}"):
+def damage_files(folder: Path, name_ending: str) -> None:
+    """Overwrite the middle of each file in ``folder`` whose name ends with ``name_ending``."""
+    for path in folder.glob(f"*.{name_ending}"):
         raw = path.read_bytes()
         path.unlink()  # Programs that have the file open keep the old content.
         path.write_bytes(

@@ -128,7 +128,7 @@ def search_lines_for_sample_words(tmp_path: Path, *texts: str) -> FileWords:
     return found
 
 
-def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
+def test_the_raw_search_records_words_that_are_together_in_a_line(tmp_path: Path) -> None:
     """The raw search records which words are together in a line, and the lengths of these lines.
 
     For each combination of words, at most five lengths are kept.
@@ -215,7 +215,7 @@ def write_four_sessions(home: ConfigHome) -> None:
         )
 
 
-def test_the_file_with_most_words_is_read_first(
+def test_the_file_with_most_words_is_indexed_first(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file that has most of the words is indexed first, however old it is.
@@ -277,7 +277,7 @@ def test_a_misspelled_word_is_corrected_after_all_files_are_indexed(
     ]
 
 
-def test_a_search_without_an_index_names_sessions(
+def test_a_search_with_a_locked_index_lists_sessions(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the index is locked, a search lists the sessions that contain the words.

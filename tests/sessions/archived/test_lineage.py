@@ -28,7 +28,7 @@ from tests.sessions.test_lineage import write_continued_session
 SESSION_NUMBERS = [1, 2, 3, 4]
 
 
-def numbers_and_statuses(home: ConfigHome, path: str) -> list[tuple[int, str]]:
+def session_numbers_and_statuses(home: ConfigHome, path: str) -> list[tuple[int, str]]:
     """Return the number and the status of each session in a lineage."""
     return [
         (int(row.session_id[:8], 16), row.status)
@@ -78,7 +78,7 @@ def test_a_session_that_was_not_archived_is_missing(config_home: ConfigHome) -> 
     archive_and_remove(paths[0], config_home.environ)
     archive_and_remove(paths[2], config_home.environ)
     os.unlink(paths[1])
-    assert numbers_and_statuses(config_home, paths[3]) == [
+    assert session_numbers_and_statuses(config_home, paths[3]) == [
         (2, "missing"),
         (3, "kept"),
         (4, "present"),
@@ -91,7 +91,7 @@ def test_an_archived_session_that_still_exists_is_shown_as_present(config_home: 
     raw = Path(paths[0]).read_bytes()
     archive_and_remove(paths[0], config_home.environ)
     Path(paths[0]).write_bytes(raw)
-    assert numbers_and_statuses(config_home, paths[1]) == [(1, "present"), (2, "present")]
+    assert session_numbers_and_statuses(config_home, paths[1]) == [(1, "present"), (2, "present")]
 
 
 def test_links_may_lead_to_archived_sessions(config_home: ConfigHome) -> None:
@@ -106,7 +106,7 @@ def test_links_may_lead_to_archived_sessions(config_home: ConfigHome) -> None:
         f'{{"child_id":"{session_id(2)}","parent_id":"{session_id(1)}","kind":"clear","at":"2026"}}\n'
     )
     archive_and_remove(first, config_home.environ)
-    assert numbers_and_statuses(config_home, second) == [(1, "kept"), (2, "present")]
+    assert session_numbers_and_statuses(config_home, second) == [(1, "kept"), (2, "present")]
     archive_and_remove(second, config_home.environ)
     assert [
         row.row.session_id

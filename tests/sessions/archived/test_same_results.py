@@ -67,16 +67,16 @@ def without_variable_fields(value: Any) -> Any:
     return [without_variable_fields(each) for each in value] if isinstance(value, list) else value
 
 
-def answers_of_read_only_verbs(home: ConfigHome, parent: str, child: str) -> list[Any]:
+def answers_of_read_only_verbs(home: ConfigHome, parent_id: str, child_id: str) -> list[Any]:
     """Return the JSON answers of the read-only verbs about a session and its trimmed child."""
-    short = parent[:8]
+    short = parent_id[:8]
     verbs = [
-        ("lineage", child), ("lineage", child, "--original"), ("lineage", parent, "--derived"), ("info", short),
-        ("info", parent),
-        ("outline", parent), ("read", parent, "--turns", "1-2"), ("read", parent, "--page", "--limit", "5"),
-        ("read", parent, "--errors"), ("read", parent, "--commands"), ("read", f"{short}:3", "--after", "2"),
-        ("search", "the", "file", "--session", parent), ("search", "file", "--lineage", child),
-        ("search", "--all", "file"), ("lineage", parent),
+        ("lineage", child_id), ("lineage", child_id, "--original"), ("lineage", parent_id, "--derived"),
+        ("info", short), ("info", parent_id),
+        ("outline", parent_id), ("read", parent_id, "--turns", "1-2"), ("read", parent_id, "--page", "--limit", "5"),
+        ("read", parent_id, "--errors"), ("read", parent_id, "--commands"), ("read", f"{short}:3", "--after", "2"),
+        ("search", "the", "file", "--session", parent_id), ("search", "file", "--lineage", child_id),
+        ("search", "--all", "file"), ("lineage", parent_id),
     ]  # fmt: skip
     return [verb_answer(home, *words) for words in verbs]
 
@@ -93,12 +93,12 @@ def lines_without_variable_values(home: ConfigHome, path: str) -> list[str]:
     ).splitlines()
 
 
-def lines_of_children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
+def lines_of_children(home: ConfigHome, parent_id: str, child_id: str) -> list[list[str]]:
     """Make a fork and an untrimmed child, return the lines of both, and delete both."""
     made = []
-    session = locate.resolve_locator(parent, "/", home.where)
+    session = locate.resolve_locator(parent_id, "/", home.where)
     made.append(write_child(fork.plan_fork(session, home.where), home.where))
-    reading = scan_trimmed_session(locate.resolve_locator(child, "/", home.where))
+    reading = scan_trimmed_session(locate.resolve_locator(child_id, "/", home.where))
     made.append(write_child(untrim.plan_untrim(reading, home.where), home.where))
     lines = []
     for receipt in made:
@@ -106,7 +106,7 @@ def lines_of_children(home: ConfigHome, parent: str, child: str) -> list[list[st
         lines.append(lines_without_variable_values(home, receipt.file))
         outputs = Path(receipt.file).with_suffix("") / "tool-results"
         lines.append(sorted(each.name for each in outputs.iterdir()) if outputs.is_dir() else [])
-        if receipt.parent_session_id == parent and not os.path.lexists(receipt.parent_file):
+        if receipt.parent_session_id == parent_id and not os.path.lexists(receipt.parent_file):
             assert {each.stat().st_nlink for each in outputs.glob("*")} <= {1}, (
                 "copies of what the vault has"
             )
