@@ -54,18 +54,24 @@ _RESULT_DISPLAY_NAMES = {"kept": "archived"}
 def archive_or_list_sessions(options: ArchiveOptions) -> ExitCode:
     """Archive sessions, or list, verify or remove archived copies. Return the exit code."""
     options.refuse_combination(
-        "must_verify", "must_list", "must_forget", "slim", remedy="Give only one of these options."
+        "must_verify",
+        "must_list",
+        "must_forget",
+        "must_slim",
+        remedy="Give only one of these options.",
     )
     acts_on_archived_copies = options.must_verify or options.must_list or options.must_forget
-    selections = [bool(options.locators), options.project, options.everywhere]
+    selections = [bool(options.locators), options.whole_project, options.everywhere]
     if sum(selections) > 1:
         raise UsageError("Give either SESSIONs, --project or --all", "Give only one of them.")
-    if acts_on_archived_copies and (options.project or options.everywhere):
+    if acts_on_archived_copies and (options.whole_project or options.everywhere):
         raise UsageError(
             "--verify, --list and --forget take SESSIONs, not --project or --all",
             "Without a SESSION, --verify and --list cover all archived copies.",
         )
-    if options.slim and (len(options.locators) > 1 or options.project or options.everywhere):
+    if options.must_slim and (
+        len(options.locators) > 1 or options.whole_project or options.everywhere
+    ):
         raise UsageError(
             "--slim needs exactly one SESSION",
             "Name the session: resume-hooks archive --slim SESSION",
@@ -80,7 +86,7 @@ def archive_or_list_sessions(options: ArchiveOptions) -> ExitCode:
         return _print_archived_sessions(_find_archived_sessions(options), options)
     if options.must_forget:
         return _remove_archived_copies(_find_archived_sessions(options), options)
-    if options.slim:
+    if options.must_slim:
         return _archive_and_slim_session(
             locate_session(next(iter(options.locators), None), options.where), options
         )
@@ -90,7 +96,7 @@ def archive_or_list_sessions(options: ArchiveOptions) -> ExitCode:
 def _list_sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
     if options.everywhere:
         return all_sessions(options.where)
-    if options.project:
+    if options.whole_project:
         folder = current_folder()
         return [
             candidate

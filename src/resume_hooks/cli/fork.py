@@ -35,10 +35,10 @@ from resume_hooks.sessions.session import Session
 
 def fork_session(options: ForkOptions) -> None:
     """Create a child with a copy of the live conversation, and print its receipt."""
-    options.refuse_combination("here", "home", "output_dir")
-    folder = current_folder() if options.here else None
-    if options.home is not None:
-        folder = os.path.join(current_folder(), os.path.expanduser(options.home))
+    options.refuse_combination("in_current_folder", "target_folder", "output_dir")
+    folder = current_folder() if options.in_current_folder else None
+    if options.target_folder is not None:
+        folder = os.path.join(current_folder(), os.path.expanduser(options.target_folder))
     refuse_start_in_other_folder(options)
     session, cut_selector = _find_session_and_cut(options)
     outcome = make_fork(
@@ -58,10 +58,14 @@ def _find_session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | 
     The point is None if the whole conversation is copied.
     """
     options.refuse_combination(
-        "at", "before", "turn", "before_compaction", remedy="A session is cut once."
+        "last_record",
+        "end_time",
+        "last_turn_number",
+        "before_compaction",
+        remedy="A session is cut once.",
     )
-    if options.at is not None:
-        cut = cut_point.parse_cut(options.at)
+    if options.last_record is not None:
+        cut = cut_point.parse_cut(options.last_record)
         if not isinstance(cut, Reference):
             return options.locate_parent(), cut
         session = locate_parent(cut.session_locator, options.where)
@@ -75,11 +79,11 @@ def _find_session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | 
         return session, CutAtRecord(cut.record)
     if options.before_compaction:
         return options.locate_parent(), CutBeforeCompaction()
-    if options.turn is not None:
-        return options.locate_parent(), CutAtTurn(options.turn)
+    if options.last_turn_number is not None:
+        return options.locate_parent(), CutAtTurn(options.last_turn_number)
     session = options.locate_parent()
-    if options.before is not None:
-        return session, CutBeforeInstant(parse_time_option(options.before))
+    if options.end_time is not None:
+        return session, CutBeforeInstant(parse_time_option(options.end_time))
     return session, None
 
 

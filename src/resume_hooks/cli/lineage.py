@@ -38,11 +38,11 @@ def print_lineage(options: LineageOptions) -> None:
     the part returns the rows and notes to print. This function can call ``_read_local_lineage`` for
     the rows from this machine.
     """
-    options.refuse_combination("continued", "original", "derived")
-    if options.derived:
+    options.refuse_combination("omit_trimmed_sessions", "only_first_session", "show_descendants")
+    if options.show_descendants:
         _print_descendants(options)
         return
-    if options.tree or options.everything:
+    if options.as_tree or options.include_replaced_handoffs:
         raise UsageError("--tree and --all need --derived", "Add --derived.")
     notes: list[str] = []
     part_lineages = options.find_part_functions(questions.find_lineage_with_part_option)
@@ -50,9 +50,9 @@ def print_lineage(options: LineageOptions) -> None:
         rows, notes = part_lineages[0](options, _read_local_lineage)
     else:
         rows = _read_local_lineage(options)
-    if options.original:
+    if options.only_first_session:
         shown_rows = rows[:1]
-    elif options.continued:
+    elif options.omit_trimmed_sessions:
         shown_rows = omit_trimmed_sessions(rows)
     else:
         shown_rows = rows
@@ -65,7 +65,7 @@ def print_lineage(options: LineageOptions) -> None:
     options.print_answer(
         {"rows": shown_rows},
         lambda: (
-            f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown_rows)}{default_hint}"
+            f"{ancestor_line(rows[0]) if options.only_first_session else ancestors_text(shown_rows)}{default_hint}"
         ),
         notes,
     )
@@ -114,7 +114,7 @@ def _print_descendants(options: LineageOptions) -> None:
     session = options.locate_session(allow_other_agents=True)
     lineage_finder = LineageFinder(options.where)
     descendants = lineage_finder.find_descendants(session.session_id)
-    if not options.everything:
+    if not options.include_replaced_handoffs:
         parents = {child.parent_session_id for child in descendants}
         descendants = [
             c
@@ -125,7 +125,7 @@ def _print_descendants(options: LineageOptions) -> None:
     def format_descendants() -> str:
         if not descendants:
             return f"{session.session_id} has no descendants yet."
-        if options.tree:
+        if options.as_tree:
             return _draw_descendants_tree(session.session_id, descendants)
         return _descendants_text(session.session_id, descendants)
 

@@ -69,12 +69,12 @@ def print_records(options: ReadOptions) -> None:
     _refuse_conflicting_options(options)
     if options.paged:
         _print_page(_find_session(options), options)
-    elif options.commands:
+    elif options.only_commands:
         _print_commands(_find_session(options), options)
-    elif options.turns is not None or options.errors:
+    elif options.turns is not None or options.only_errors:
         _print_turns(_find_session(options), options)
-    elif options.before is not None or options.after is not None:
-        before = options.before or "0"
+    elif options.count_or_id_before is not None or options.following_record_count is not None:
+        before = options.count_or_id_before or "0"
         if not (before.isascii() and before.isdigit() and len(before) < 8):
             raise UsageError(
                 f"--before takes a number of records, not '{collapse_line(plain_line(before), 60)}'",
@@ -90,12 +90,12 @@ def print_records(options: ReadOptions) -> None:
 def _refuse_conflicting_options(options: ReadOptions) -> None:
     """Raise UsageError for options that can't be used together."""
     options.refuse_combination("raw", "as_json")
-    options.refuse_combination("paged", "errors", "commands")
+    options.refuse_combination("paged", "only_errors", "only_commands")
     options.refuse_combination("paged", "turns")
     selecting_options = {
         "--page": options.paged,
-        "--errors": options.errors,
-        "--commands": options.commands,
+        "--errors": options.only_errors,
+        "--commands": options.only_commands,
     }
     given_options = [name for name, is_given in selecting_options.items() if is_given] or (
         ["--turns"] if options.turns is not None else []
@@ -106,8 +106,13 @@ def _refuse_conflicting_options(options: ReadOptions) -> None:
             "Add --page, or limit the printed text with --max-chars instead.",
         )
     record_options = []
-    for name in ("after", "before", "skip", "raw"):
-        if getattr(options, name):
+    for name, value in (
+        ("after", options.following_record_count),
+        ("before", options.count_or_id_before),
+        ("skip", options.skipped_character_count),
+        ("raw", options.raw),
+    ):
+        if value:
             record_options.append(name)
     if given_options and [
         name for name in record_options if (name, given_options) != ("before", ["--page"])
@@ -116,16 +121,22 @@ def _refuse_conflicting_options(options: ReadOptions) -> None:
             f"--{record_options[0]} is for a record, {given_options[0]} for a session",
             "Give only one of them.",
         )
-    if (options.before or options.after) and (options.skip or options.raw):
+    if (options.count_or_id_before or options.following_record_count) and (
+        options.skipped_character_count or options.raw
+    ):
         raise UsageError(
             "--skip and --raw only work for a single record", "Leave --before and --after out."
         )
-    if given_options and options.target is not None and options.session is not None:
+    if given_options and options.reference_or_session is not None and options.session is not None:
         raise UsageError("The argument and --session both name a session", "Leave --session out.")
 
 
 def _find_session(options: ReadOptions) -> SessionFile:
-    locator = options.target if options.target is not None else options.session
+    locator = (
+        options.reference_or_session
+        if options.reference_or_session is not None
+        else options.session
+    )
     return resolve_transcript(locator, current_folder(), options.where, allow_other_agents=True)
 
 
@@ -134,7 +145,7 @@ def _look_up_record(options: ReadOptions) -> OriginalRecord:
 
     A record of a sub-agent is never trimmed, so that record is returned as its own original.
     """
-    target: str | None = options.target
+    target: str | None = options.reference_or_session
     session: str | None = options.session
     if target is None:
         raise UsageError(
@@ -166,10 +177,10 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
     reader, turns = _make_turn_reader(session, options), _parse_turns_option(options)
     names = names_of_transcript(session, options.where)
     passages = reader.read_passages_of_rows(
-        reader.list_rows_of_turns(turns, only_failures=options.errors), names
+        reader.list_rows_of_turns(turns, only_failures=options.only_errors), names
     )
     rows = make_passage_rows(passages, names, options.max_chars)
-    if options.errors:
+    if options.only_errors:
         call_lines = []
         for passage in passages:
             call_lines.append(reader.line_numbers_of_calls(passage.entry.parse_record() or {}))
@@ -180,9 +191,9 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
             ValueWithFields(row, {"calls": references})
             for row, references in zip(rows, call_references, strict=True)
         ]
-    gap = make_error_gap_describer if options.errors else make_record_gap_describer
+    gap = make_error_gap_describer if options.only_errors else make_record_gap_describer
     shown_part_text = _describe_shown_part(
-        turns, reader.turn_count, "error" if options.errors else "", len(passages)
+        turns, reader.turn_count, "error" if options.only_errors else "", len(passages)
     )
     heading = _make_heading(session, names, shown_part_text)
     options.print_answer(
@@ -231,10 +242,10 @@ def _make_turn_reader(session: SessionFile, options: ReadOptions) -> TurnReader:
 def _print_page(session: SessionFile, options: ReadOptions) -> None:
     names = names_of_transcript(session, options.where)
     entries = RecordLines(session.path, session.session_id)
-    if options.before is None:
+    if options.count_or_id_before is None:
         start_line = None
     else:
-        start_line = _find_line_of_page_id(options.before, names, entries)
+        start_line = _find_line_of_page_id(options.count_or_id_before, names, entries)
     page = read_page(entries, names, start_line, options.limit or DEFAULT_PAGE_RECORDS)
     rows = make_passage_rows(page.passages, names, options.max_chars)
     data = {
@@ -299,7 +310,7 @@ def _print_record_with_neighbours(
         names,
         requested_record,
         earlier_record_count,
-        options.after or 0,
+        options.following_record_count or 0,
     )
     rendering = render_line(record, original_record.original)
     middle_passage = make_passage(
@@ -394,7 +405,7 @@ LOST_ORIGINAL_NOTICE = (
 
 
 def _print_record(original_record: OriginalRecord, options: ReadOptions) -> None:
-    max_characters, first_character = options.max_chars, options.skip
+    max_characters, first_character = options.max_chars, options.skipped_character_count
     record = parse_record_line(original_record.original)
     rendering = render_line(record, original_record.original)
     text_length, end = (

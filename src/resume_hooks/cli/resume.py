@@ -51,10 +51,10 @@ def resume_session(options: ResumeOptions) -> None:
 
     Without a terminal, print a comparison of the ways to continue.
     """
-    if options.must_fork and options.way not in {None, FORK}:
+    if options.must_fork and options.way_to_continue not in {None, FORK}:
         raise UsageError("--fork and --way can't be combined", "Give only one of them.")
     options.refuse_combination("copy", "print_only")
-    strategy = FORK if options.must_fork else options.way
+    strategy = FORK if options.must_fork else options.way_to_continue
     if options.as_json and (strategy is not None or options.copy or options.print_only):
         raise UsageError(
             "--json only compares the ways to continue",
@@ -111,7 +111,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
     comparison = compare.compare_strategies(
         session, Where(), clock.now(), max_live_bytes=MAX_QUICK_SCAN_BYTES
     )
-    print_text(_comparison_card(comparison, with_table=options.with_table))
+    print_text(_comparison_card(comparison, with_table=options.show_table))
     while not continue_by_strategy(session, ask_how_to_continue(session, comparison), mode):
         # No child was created. The blank line separates this attempt from the next one.
         print_text("")
@@ -204,7 +204,7 @@ def _print_comparison_or_continue(strategy: str | None, options: ResumeOptions) 
     commands = {"in_client": f"/resume {comparison.session_id}", "shell": command}
     options.print_answer(
         ValueWithFields(comparison, {"commands": commands}),
-        lambda: f"{comparison_text(comparison, with_table=options.with_table)}\n\n{command}",
+        lambda: f"{comparison_text(comparison, with_table=options.show_table)}\n\n{command}",
         notes,
     )
 

@@ -39,13 +39,13 @@ def list_sessions(options: SessionsOptions) -> None:
     ):
         list_sessions_with_part_option(options)
         return
-    options.refuse_combination("archived", "expiring")
+    options.refuse_combination("only_archived", "only_expiring")
     folder = find_project_folder(options.project)
     if options.everywhere:
         project, scope = (None, "all")
     else:
         project, scope = (project_of_folder(folder, options.where), folder)
-    if options.archived:
+    if options.only_archived:
         # Imported late because only ``--archived`` needs the vault's modules.
         from resume_hooks.cli.show_archived import print_archived_page
 
@@ -57,8 +57,8 @@ def list_sessions(options: SessionsOptions) -> None:
         project,
         max_rows=options.limit,
         first_row=options.offset,
-        include_helpers=options.helpers,
-        only_expiring=options.expiring,
+        include_helpers=options.include_headless_runs,
+        only_expiring=options.only_expiring,
     )
     data = {
         "scope": scope,
@@ -91,7 +91,7 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
             scope_text = "anywhere"
         else:
             scope_text = f"of {plain_line(folder)}"
-        expiring_text = " expires within seven days" if options.expiring else ""
+        expiring_text = " expires within seven days" if options.only_expiring else ""
         return (
             f"No session {scope_text}{expiring_text}{f' after the first {offset:,}' if offset else ''}."
             + ("" if options.everywhere else " --all lists the sessions of every project.")
@@ -104,7 +104,7 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
         rows_of_cells.append((short_id, *_format_cells(row, now)))
     remarks = []
     for row in page.rows:
-        remarks.append(_format_remarks(row, folder, with_expiry=options.expiring))
+        remarks.append(_format_remarks(row, folder, with_expiry=options.only_expiring))
     lines = _sessions_table(
         rows_of_cells, remarks, shutil.get_terminal_size((DEFAULT_ROW_COLUMNS, 0)).columns
     )

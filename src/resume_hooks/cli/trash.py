@@ -55,7 +55,9 @@ def delete_session(options: DeleteOptions) -> None:
         raise UsageError(
             "Give either a SESSION or --empty-trash", "Name the session: there is no default."
         )
-    if (options.older_than is not None or options.damaged) and not options.empty_trash:
+    if (
+        options.min_age_days is not None or options.include_damaged_folders
+    ) and not options.empty_trash:
         raise UsageError(
             "--older-than and --damaged need --empty-trash", "Omit these options, or SESSION."
         )
@@ -130,7 +132,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
     complete_sessions = [entry for entry in old_sessions if entry.complete]
     stray_folders = trash.list_stray_folders(options.where)
     removable_folders = [
-        stray for stray in stray_folders if stray.is_half_removed or options.damaged
+        stray for stray in stray_folders if stray.is_half_removed or options.include_damaged_folders
     ]
     description = _describe_removal(complete_sessions, removable_folders)
     if is_asking and description:
@@ -154,8 +156,8 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
                 f"{_describe_removal(removed_sessions, removable_folders) or 'nothing, as another command was faster'}."
             )
         if not description:
-            if options.older_than:
-                age_text = f" that was deleted at least {options.older_than} days ago"
+            if options.min_age_days:
+                age_text = f" that was deleted at least {options.min_age_days} days ago"
             else:
                 age_text = ""
             return f"There is nothing in the trash{age_text}."
@@ -176,7 +178,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
 def _find_old_deletions(options: DeleteOptions) -> list[ArchivedSession]:
     """Return the sessions in the trash that were deleted at least ``--older-than`` days ago."""
     latest_time = (clock.to_milliseconds(clock.now()) or 0) - (
-        options.older_than or 0
+        options.min_age_days or 0
     ) * 1000 * clock.DAY
     old_sessions = []
     for entry in trash.list_deleted(options.where):

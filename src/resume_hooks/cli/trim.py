@@ -51,12 +51,12 @@ def trim_session(options: TrimOptions) -> Receipt:
     refuse_start_in_other_folder(options)
     typed_options = TypedOptions(
         tools=options.tools,
-        threshold=options.threshold,
+        threshold=options.thresholds,
         keep_recent=options.keep_recent,
-        assistant=options.assistant,
+        assistant=options.trimmed_answer_count,
         target_tokens=options.target_tokens,
-        only=options.only,
-        skip=options.skip,
+        only=options.only_rules,
+        skip=options.skipped_rules,
         min_savings=options.min_savings,
     )
     trim_options = make_options(typed_options)
@@ -100,9 +100,9 @@ def _describe_trim(outcome: TrimOutcome) -> str:
 def untrim_session(options: UntrimOptions) -> None:
     """Create a child with the original contents of a trimmed session."""
     refuse_start_in_other_folder(options)
-    options.refuse_combination("everything", "record")
+    options.refuse_combination("everything", "record_numbers")
     session = locate_trim(options.locator, options.where)
-    spec = UntrimSpec(options.everything, options.record, options.strict)
+    spec = UntrimSpec(options.everything, options.record_numbers, options.strict)
     outcome = untrim(session, spec, make_caller(options))
     fields = {"restoration": outcome.plan}
     print_child(options, outcome.receipt, fields, lambda: _describe_untrim(outcome))

@@ -42,13 +42,15 @@ class DeleteOptions(VerbOptions, function="resume_hooks.cli.trash:delete_session
     )
     part_options: Any = PART_OPTIONS
     empty_trash: bool = flag(help="Remove everything in the trash for good.")
-    older_than: int | None = option(
+    min_age_days: int | None = option(
+        "--older-than",
         type=click.IntRange(0),
         metavar="DAYS",
         help="With --empty-trash: remove only sessions deleted at least DAYS ago.",
     )
-    damaged: bool = flag(
-        help="With --empty-trash: also remove folders without a readable manifest, of any age."
+    include_damaged_folders: bool = flag(
+        "--damaged",
+        help="With --empty-trash: also remove folders without a readable manifest, of any age.",
     )
     yes: bool = YES_OPTION
     force: bool = flag(help="Delete the session even if a client has it open.")
@@ -82,7 +84,7 @@ class ArchiveOptions(VerbOptions, function="resume_hooks.cli.archive:archive_or_
     locators: tuple[str, ...] = argument(
         nargs=-1, metavar="[SESSION]...", shell_complete=complete_session
     )
-    project: bool = flag(help="Archive every session of this project.")
+    whole_project: bool = flag("--project", help="Archive every session of this project.")
     everywhere: bool = flag("--all", help="Archive every session of every project.")
     must_verify: bool = flag(
         "--verify",
@@ -94,7 +96,9 @@ class ArchiveOptions(VerbOptions, function="resume_hooks.cli.archive:archive_or_
     must_forget: bool = flag(
         "--forget", help="Remove the archived copies of SESSION; the client's files stay."
     )
-    slim: bool = flag(help="Archive SESSION, then copy it without images and long contents.")
+    must_slim: bool = flag(
+        "--slim", help="Archive SESSION, then copy it without images and long contents."
+    )
     yes: bool = flag(help="With --forget: do not ask.")
     dry_run: bool = DRY_RUN_OPTION
 

@@ -127,14 +127,16 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
     tools: str | None = option(
         help="Trim only contents of these tools, for example Read,Bash,mcp__*."
     )
-    threshold: tuple[str, ...] = option(
+    thresholds: tuple[str, ...] = option(
+        "--threshold",
         multiple=True,
         help="Trim outputs longer than this number of characters: 500, or Read=2000 for one tool.",
     )
     keep_recent: int | None = option(
         type=click.IntRange(0), help="Number of most recent turns that stay unchanged."
     )
-    assistant: int = option(
+    trimmed_answer_count: int = option(
+        "--assistant",
         type=int,
         default=0,
         help="Also trim the first N long answers, or with -N all but the last N.",
@@ -142,8 +144,8 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
     target_tokens: int | None = option(
         type=click.IntRange(1), help="Trim the least useful contents until this size is reached."
     )
-    only: str | None = option(help="Apply only these rules of the list above.")
-    skip: str | None = option(help="Do not apply these rules.")
+    only_rules: str | None = option("--only", help="Apply only these rules of the list above.")
+    skipped_rules: str | None = option("--skip", help="Do not apply these rules.")
     min_savings: int = option(
         type=click.IntRange(0),
         default=MIN_SAVED_TOKENS,
@@ -183,15 +185,18 @@ class ForkOptions(ChildOptions, function="resume_hooks.cli.fork:fork_session"):
       resume-hooks fork 5e12a303 --to codex
     """
 
-    at: str | None = option(
+    last_record: str | None = option(
+        "--at",
         metavar="REF",
         help="Copy up to and including this record: a line, <session>:<line>, a uuid, or an answer's id (msg_...).",
     )
-    before: str | None = option(
+    end_time: str | None = option(
+        "--before",
         metavar="TIME",
         help="Copy up to this time: a date, a time (UTC), or an age such as 30min, 2h or 3d.",
     )
-    turn: int | None = option(
+    last_turn_number: int | None = option(
+        "--turn",
         type=int,
         metavar="N",
         help="Copy up to the end of turn N. Negative numbers count from the end: -1 is the last turn.",
@@ -199,8 +204,10 @@ class ForkOptions(ChildOptions, function="resume_hooks.cli.fork:fork_session"):
     before_compaction: bool = flag(
         help="Copy the conversation as it was before the last compaction."
     )
-    here: bool = flag(help="Make the copy a session of the current folder.")
-    home: str | None = option(metavar="FOLDER", help="Make the copy a session of this folder.")
+    in_current_folder: bool = flag("--here", help="Make the copy a session of the current folder.")
+    target_folder: str | None = option(
+        "--home", metavar="FOLDER", help="Make the copy a session of this folder."
+    )
     to: str | None = TARGET_AGENT_OPTION
 
 
@@ -218,7 +225,8 @@ class UntrimOptions(ChildOptions, function="resume_hooks.cli.trim:untrim_session
       resume-hooks untrim --all --dry-run
     """
 
-    record: tuple[int, ...] = option(
+    record_numbers: tuple[int, ...] = option(
+        "--record",
         multiple=True,
         type=click.IntRange(0),
         metavar="N",

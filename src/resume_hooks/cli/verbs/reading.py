@@ -69,14 +69,16 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
       resume-hooks read 1a2b3c4d/agent-a63d21c:12 --raw > record.json
     """
 
-    target: str | None = argument(
+    reference_or_session: str | None = argument(
         metavar="REF|SESSION", required=False, shell_complete=complete_session
     )
-    before: str | None = option(
+    count_or_id_before: str | None = option(
+        "--before",
         metavar="N|ID",
         help="With REF: also print the N records before that record. With --page: print the records before this id.",
     )
-    after: int | None = option(
+    following_record_count: int | None = option(
+        "--after",
         type=click.IntRange(0),
         metavar="N",
         help="With REF: also print the N records after that record.",
@@ -84,8 +86,10 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     turns: str | None = option(
         metavar="A-B", help="Print these turns: 12, 12-15, 12-, last, or -3 (the last three)."
     )
-    errors: bool = flag(help="Print only failed tool results and API errors.")
-    commands: bool = flag(help="Print the shell commands with their results, one command per line.")
+    only_errors: bool = flag("--errors", help="Print only failed tool results and API errors.")
+    only_commands: bool = flag(
+        "--commands", help="Print the shell commands with their results, one command per line."
+    )
     paged: bool = flag(
         "--page", help="Print the last records, or with --before ID the records before that id."
     )
@@ -102,7 +106,8 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
         show_default=True,
         help="Maximum number of characters of the text; 0 for no limit.",
     )
-    skip: int = option(
+    skipped_character_count: int = option(
+        "--skip",
         type=click.IntRange(0),
         default=0,
         help="With REF: skip this number of characters at the beginning of the record.",

@@ -46,13 +46,15 @@ class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_ses
     """
 
     everywhere: bool = flag("--all", help="Choose among the sessions of every project.")
-    way: str | None = option(
-        type=_WayToContinueChoice(WAYS_TO_CONTINUE), help="Continue in this way without asking."
+    way_to_continue: str | None = option(
+        "--way",
+        type=_WayToContinueChoice(WAYS_TO_CONTINUE),
+        help="Continue in this way without asking.",
     )
     must_fork: bool = flag(
         "--fork", help="Fork the session and continue in the fork, like --way fork."
     )
-    with_table: bool = flag(
+    show_table: bool = flag(
         "--table", help="Also show a table with estimates for all ways to continue."
     )
     copy: bool = flag(help="Copy the command instead of starting the client.")

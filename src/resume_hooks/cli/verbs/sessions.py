@@ -59,10 +59,15 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
     offset: int = option(
         type=click.IntRange(0, MAX_PAGE_ROWS), default=0, help="Number of rows to skip."
     )
-    helpers: bool = flag(help="Also list headless runs with a single question.")
-    archived: bool = flag(help="List the sessions that only the vault still has.")
-    expiring: bool = flag(
-        help="List only sessions that the client may delete within seven days, in the order of deletion."
+    include_headless_runs: bool = flag(
+        "--helpers", help="Also list headless runs with a single question."
+    )
+    only_archived: bool = flag(
+        "--archived", help="List the sessions that only the vault still has."
+    )
+    only_expiring: bool = flag(
+        "--expiring",
+        help="List only sessions that the client may delete within seven days, in the order of deletion.",
     )
     agent: str = AGENT_OPTION
     part_options: Any = PART_OPTIONS
@@ -88,11 +93,15 @@ class LineageOptions(SessionOptions, function="resume_hooks.cli.lineage:print_li
       resume-hooks lineage 5e12a303 --derived --tree
     """
 
-    continued: bool = flag(help="Leave out trimmed sessions.")
-    original: bool = flag(help="Show only the first known session of the lineage.")
-    derived: bool = flag(help="Show the session's descendants instead, oldest first.")
-    tree: bool = flag(help="With --derived: show a tree.")
-    everything: bool = flag(
+    omit_trimmed_sessions: bool = flag("--continued", help="Leave out trimmed sessions.")
+    only_first_session: bool = flag(
+        "--original", help="Show only the first known session of the lineage."
+    )
+    show_descendants: bool = flag(
+        "--derived", help="Show the session's descendants instead, oldest first."
+    )
+    as_tree: bool = flag("--tree", help="With --derived: show a tree.")
+    include_replaced_handoffs: bool = flag(
         "--all", help="With --derived: also show handoffs that /clear replaced."
     )
     part_options: Any = PART_OPTIONS

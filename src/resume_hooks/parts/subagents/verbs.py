@@ -57,7 +57,7 @@ class ListedSubagent(NamedTuple):
 
 def print_subagents(options: SessionsOptions) -> None:
     """Print a page of the list of sub-agents. Raise UsageError for options that apply only to sessions."""
-    for other_option in ("archived", "expiring", "helpers"):
+    for other_option in ("only_archived", "only_expiring", "include_headless_runs"):
         options.refuse_combination("subagents", other_option)
     if options.agent not in {NAME_FOR_ALL_AGENTS, CLAUDE_NAME}:
         raise UsageError(f"Sub-agents of {options.agent} can't be listed", "Leave out --agent.")
