@@ -45,7 +45,7 @@ def test_the_state_of_a_newer_engine_is_not_changed(config_home: ConfigHome) -> 
     assert settings.load_settings(config_home.where)["notice_percent"].value == 70
     with pytest.raises(WriteFailed, match="newer"):
         stored_settings.store_setting("notice_percent", "90", config_home.where)
-    assert trash.list_deleted(config_home.where) == []
+    assert trash.list_trashed_sessions(config_home.where) == []
     assert [stray.is_half_removed for stray in trash.list_stray_folders(config_home.where)] == [
         False
     ]

@@ -158,7 +158,7 @@ def test_a_session_that_the_client_deletes_early_is_archived(
     assert link_counts(config_home) == {}
     kept = verified_archived_copy(config_home)
     assert {place: row[0] for place, row in before.items()} == archived_contents(kept, config_home)
-    restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
+    restore.execute_restore_plan(restore.plan_restore(kept, config_home.where), config_home.where)
     assert client_file_states(config_home) == before
     check_links(config_home)
     assert set(link_counts(config_home).values()) == {2}
@@ -311,7 +311,9 @@ def test_a_session_restored_from_the_trash_is_linked_again(config_home: ConfigHo
     entry = deletion.move_to_trash(
         deletion.plan_delete(found, config_home.where), config_home.where
     )
-    restoring.restore_session(restoring.plan_restore(entry, config_home.where), config_home.where)
+    restoring.execute_restore_plan(
+        restoring.plan_restore(entry, config_home.where), config_home.where
+    )
     check_links(config_home)
     assert len(link_counts(config_home)) == 3
     assert set(link_counts(config_home).values()) == {2}

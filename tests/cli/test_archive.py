@@ -131,7 +131,7 @@ def test_verify_finds_damage_in_the_trash(
     """
     cli("delete", SESSION, "--yes")
     trash.pack_deleted_sessions(config_home.where, lambda: False)
-    (entry,) = trash.list_deleted(config_home.where)
+    (entry,) = trash.list_trashed_sessions(config_home.where)
     pack = Path(entry.folder, entry.transcript.where)
     pack.write_bytes(pack.read_bytes()[:50])
     assert b"archive --verify" in cli("restore", SESSION).stderr

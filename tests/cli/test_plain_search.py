@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from resume_hooks.cli.plain_search import PlainSearch, parse_plain_search
+from resume_hooks.cli.plain_search import ParsedSearchCommand, parse_plain_search
 from tests.builders import ConfigHome, session_id
 from tests.cli.conftest import Cli
 from tests.search.asking import write_talk
@@ -81,7 +81,7 @@ def test_a_plain_search_is_parsed() -> None:
     asked = parse_plain_search(
         ["search", "why", "--all", "--or", "--json", "--limit", "3", "--", "-x"]
     )
-    assert asked == PlainSearch(
+    assert asked == ParsedSearchCommand(
         ("why", "-x"), ("--json",), covers_all_projects=True, as_json=False, max_hits=3
     )
 

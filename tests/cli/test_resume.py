@@ -308,4 +308,4 @@ def test_resume_of_a_page_needs_the_part_for_imports(
     page.write_text("<!doctype html>")
     monkeypatch.setattr("resume_hooks.seam.is_installed", lambda _: False)
     with pytest.raises(UsageError, match=r"The part that imports \S+x\.html is not installed"):
-        resume._import_session_page(ResumeOptions(locator=str(page)))
+        resume._import_session_from_page(ResumeOptions(locator=str(page)))

@@ -26,7 +26,7 @@ DAY_AGO = time.time() - 24 * 60 * 60
 def find_trash_entry(locator: str, home: ClientHome) -> ArchivedSession:
     """Return the session's entry in the trash."""
     where = home.where
-    return locate_archived.find_archived(locator, where, trash.list_deleted(where))
+    return locate_archived.find_archived(locator, where, trash.list_trashed_sessions(where))
 
 
 def write_session_with_word(
@@ -188,7 +188,7 @@ def test_a_deleted_session_can_be_restored_to_the_picker(
         gone = run_print(every_client, home, api, "go on", resume=FIRST_ID)
         assert gone.returncode != 0
         assert not api.main_requests()
-        restore.restore_session(
+        restore.execute_restore_plan(
             restore.plan_restore(find_trash_entry("parser works", home), home.where), home.where
         )
         assert "parser works" in picker_text(tui)
@@ -214,7 +214,7 @@ def test_a_restored_old_session_survives_the_client_s_cleanup(
     delete.move_to_trash(
         delete.plan_delete(locate.session_file(session.path), home.where), home.where
     )
-    restore.restore_session(
+    restore.execute_restore_plan(
         restore.plan_restore(find_trash_entry(FIRST_ID, home), home.where), home.where
     )
     api.script = model_that_waits_for_removal(Path(expired.path))

@@ -47,7 +47,7 @@ def test_a_restored_session_resumes(
     archive_session(session, home.where)
     os.unlink(session.path)
     shutil.rmtree(output.parent.parent)
-    done = restore.restore_session(
+    done = restore.execute_restore_plan(
         restore.plan_restore(find_archived(FIRST_ID, home.where), home.where), home.where
     )
     assert (done.session_id, Path(session.path).read_bytes(), output.read_bytes()) == (
@@ -57,7 +57,7 @@ def test_a_restored_session_resumes(
     )
     assert resumed_messages(every_client, home, api, FIRST_ID) == before
     write_session_with_word(home, FIRST_ID, "BETA", every_client)
-    other = restore.restore_session(
+    other = restore.execute_restore_plan(
         restore.plan_restore(find_archived(FIRST_ID, home.where), home.where), home.where
     )
     assert other.session_id != FIRST_ID

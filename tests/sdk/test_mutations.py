@@ -129,8 +129,8 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: CopiedSessio
     for path in paths[::2]:
         delete.move_to_trash(delete.plan_delete(locate.session_file(path), home.where), home.where)
     after_ours = sdk_list(())
-    for entry in trash.list_deleted(home.where):
-        restore.restore_session(restore.plan_restore(entry, home.where), home.where)
+    for entry in trash.list_trashed_sessions(home.where):
+        restore.execute_restore_plan(restore.plan_restore(entry, home.where), home.where)
     assert {path: Path(path).read_bytes() for path in paths} == contents
     assert sdk_list() == [
         {key: value for key, value in row.items() if key != "last_modified"}
@@ -317,8 +317,8 @@ def test_unlike_ours_the_sdk_leaves_the_backups_and_deletes_for_good(
         config_home.where,
     )
     assert not backup.exists()
-    restore.restore_session(
-        restore.plan_restore(trash.list_deleted(config_home.where)[0], config_home.where),
+    restore.execute_restore_plan(
+        restore.plan_restore(trash.list_trashed_sessions(config_home.where)[0], config_home.where),
         config_home.where,
     )
     assert backup.read_bytes() == b"the user's"

@@ -86,7 +86,7 @@ def link_all_sessions(where: Where, is_time_up: Callable[[], bool]) -> None:
         ):
             # If a folder cannot be read, its links stay unchanged.
             with contextlib.suppress(OSError):
-                archiver.check_project_links(key, create_links=True)
+                archiver.update_project_links(key, create_links=True)
 
 
 def archive_lost_sessions(where: Where) -> None:
@@ -98,7 +98,7 @@ def archive_lost_sessions(where: Where) -> None:
         )
         for key in sorted(_list_folder(links_folder(where))):
             with contextlib.suppress(OSError):
-                archiver.check_project_links(key, create_links=False)
+                archiver.update_project_links(key, create_links=False)
 
 
 def count_sessions_without_link(where: Where) -> int:
@@ -143,7 +143,7 @@ class _ProjectArchiver:
         self._failed_link_count = 0
         self._archiver: BackgroundArchiver | None = None
 
-    def check_project_links(self, project_name: str, *, create_links: bool) -> None:
+    def update_project_links(self, project_name: str, *, create_links: bool) -> None:
         """Check the linked files of a project folder. If ``create_links``, also link all its sessions.
 
         Raises OSError if a folder is unreadable or a link cannot be changed.

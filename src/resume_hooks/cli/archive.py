@@ -18,9 +18,9 @@ from resume_hooks.archive.vault.commit import remove_archived
 from resume_hooks.archive.vault.locate_archived import find_archived
 from resume_hooks.archive.vault.packs import ArchiveDefect, find_unreadable_folders, verify_archived
 from resume_hooks.archive.vault.policy import (
-    DroppedSession,
-    claim_removal_announcement,
+    RemovedSession,
     read_removed_sessions,
+    take_pending_removal_announcement,
 )
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import current_folder, locate_session
@@ -43,11 +43,11 @@ from resume_hooks.sessions.session_files import (
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-EMPTY_ARCHIVE_DATA: dict[str, Any] = {
+DEFAULT_ARCHIVE_ANSWER_FIELDS: dict[str, Any] = {
     "archived": [], "vault": [], "findings": [], "verified": 0, "unhashed": 0, "dropped": [], "slim": None,
     "written": False,
 }  # fmt: skip
-_RESULT_DISPLAY_NAMES = {"kept": "archived"}
+_ARCHIVE_RESULT_DISPLAY_NAMES = {"kept": "archived"}
 """Names of results in the text output, where they differ from the names in the code and in JSON."""
 
 
@@ -120,14 +120,14 @@ def _find_archived_sessions(options: ArchiveOptions) -> list[ArchivedSession]:
 def _archive_sessions(sessions: Sequence[SessionFile], options: ArchiveOptions) -> ExitCode:
     if options.dry_run:
         outcomes = archive_sessions.preview_archive(sessions, options.where)
-        data = EMPTY_ARCHIVE_DATA | {"archived": outcomes}
+        data = DEFAULT_ARCHIVE_ANSWER_FIELDS | {"archived": outcomes}
         options.print_answer(
             data, lambda: f"{_describe_outcome_counts(outcomes)}\n\nNothing was written."
         )
         return 0
     with show_work_progress("Archiving", quiet=options.as_json) as advance:
         archived = archive_sessions.archive_sessions(sessions, options.where, advance)
-    data = EMPTY_ARCHIVE_DATA | {
+    data = DEFAULT_ARCHIVE_ANSWER_FIELDS | {
         "archived": archived.outcomes,
         "dropped": archived.removed_sessions,
         "written": any(outcome.result in {"kept", "renewed"} for outcome in archived.outcomes),
@@ -140,11 +140,11 @@ def _archive_sessions(sessions: Sequence[SessionFile], options: ArchiveOptions) 
     for outcome in archived.outcomes:
         if outcome.result == "failed":
             failed_outcomes.append(outcome)
-    notes = [outcome.removal_sentence for outcome in archived.removed_sessions] + [
+    notes = [outcome.describe_removal() for outcome in archived.removed_sessions] + [
         _describe_failure(outcome) for outcome in failed_outcomes
     ]
     notes += _list_remedies(failed_outcomes)
-    notes += filter(None, [claim_removal_announcement(options.where)])
+    notes += filter(None, [take_pending_removal_announcement(options.where)])
     options.print_answer(
         data,
         lambda: _describe_report(archived),
@@ -183,7 +183,11 @@ def _archive_and_slim_session(session: SessionFile, options: ArchiveOptions) -> 
                 "See what is wrong: resume-hooks archive --verify",
             )
     child = write_if_worthwhile(plan, options.where, dry_run=options.dry_run)
-    data = EMPTY_ARCHIVE_DATA | {"archived": outcomes, "slim": child, "written": child.written}
+    data = DEFAULT_ARCHIVE_ANSWER_FIELDS | {
+        "archived": outcomes,
+        "slim": child,
+        "written": child.written,
+    }
     if child.written:
         size = format_bytes(os.path.getsize(child.file))
     else:
@@ -224,7 +228,7 @@ def _describe_report(report: ArchiveReport) -> str:
         own_path = path_in_config_home(archived.place, Where(), archived.home)
         is_other_state = not is_archived_copy(path, Where()) and path != own_path
         earlier_state_text = f"{path} as an earlier state of\n" if is_other_state else ""
-        result_word = _RESULT_DISPLAY_NAMES.get(
+        result_word = _ARCHIVE_RESULT_DISPLAY_NAMES.get(
             report.outcomes[0].result, report.outcomes[0].result
         )
         return f"{result_word}: {earlier_state_text}{archived_session_text(archived, Where())}\n   in {archived.folder}"
@@ -239,7 +243,7 @@ def _describe_outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
     size_text_of_sessions = format_bytes(sum(outcome.session.size for outcome in outcomes))
     counts_text = (
         ", ".join(
-            f"{count:,} {_RESULT_DISPLAY_NAMES.get(result, result)}"
+            f"{count:,} {_ARCHIVE_RESULT_DISPLAY_NAMES.get(result, result)}"
             for result, count in counts.items()
             if count
         )
@@ -253,10 +257,10 @@ def _print_archived_sessions(
 ) -> ExitCode:
     warnings = [finding.message for finding in find_unreadable_folders(options.where)]
     removed_sessions = read_removed_sessions(options.where)
-    data = EMPTY_ARCHIVE_DATA | {
+    data = DEFAULT_ARCHIVE_ANSWER_FIELDS | {
         "vault": sessions,
         "dropped": [
-            DroppedSession(session.session_id, "", session.stored_bytes, session.reason)
+            RemovedSession(session.session_id, "", session.stored_bytes, session.reason)
             for session in removed_sessions
         ],
     }
@@ -285,7 +289,7 @@ def _verify_archived_sessions(
     sessions: Sequence[ArchivedSession], options: ArchiveOptions
 ) -> ExitCode:
     packed_sessions = []
-    for session in trash.list_deleted(options.where):
+    for session in trash.list_trashed_sessions(options.where):
         if session.transcript.where and not options.locators:
             packed_sessions.append(session)
     total_bytes, bytes_read = sum(session.size for session in (*sessions, *packed_sessions)), 0
@@ -301,7 +305,11 @@ def _verify_archived_sessions(
 
         for session in (*sessions, *packed_sessions):
             findings += verify_archived(session, count_bytes_read)
-    data = EMPTY_ARCHIVE_DATA | {"findings": findings, "verified": bytes_read, "vault": sessions}
+    data = DEFAULT_ARCHIVE_ANSWER_FIELDS | {
+        "findings": findings,
+        "verified": bytes_read,
+        "vault": sessions,
+    }
 
     def format_findings() -> str:
         lines = []
@@ -322,12 +330,12 @@ def _verify_archived_sessions(
 def _remove_archived_copies(
     sessions: Sequence[ArchivedSession], options: ArchiveOptions
 ) -> ExitCode:
-    is_asking = options.must_ask("Forgetting")
+    ask_first = options.must_ask("Forgetting")
     listing = "\n".join(archived_session_text(session, options.where) for session in sessions)
-    if is_asking:
+    if ask_first:
         print_text(listing)
     is_confirmed = options.confirm_write(
-        "Remove these archived copies for good?", is_asking=is_asking
+        "Remove these archived copies for good?", ask_first=ask_first
     )
     if is_confirmed:
         for session in sessions:
@@ -337,7 +345,7 @@ def _remove_archived_copies(
     else:
         last_line = "Nothing was removed."
     options.print_answer(
-        EMPTY_ARCHIVE_DATA | {"vault": sessions, "written": is_confirmed},
-        lambda: last_line if is_asking else f"{listing}\n\n{last_line}",
+        DEFAULT_ARCHIVE_ANSWER_FIELDS | {"vault": sessions, "written": is_confirmed},
+        lambda: last_line if ask_first else f"{listing}\n\n{last_line}",
     )
     return 0

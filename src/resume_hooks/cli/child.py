@@ -70,7 +70,7 @@ def refuse_start_outside_project(options: VerbOptions, child: Draft) -> None:
     refuse_start_without_client(options, child.attributes.cwd, child.agent)
 
 
-def make_caller(options: VerbOptions) -> Caller:
+def make_caller_for_new_child(options: VerbOptions) -> Caller:
     """Return a Caller with the verb's options for the new child, such as its folder and ``--dry-run``.
 
     If ``--start`` was given, the Caller refuses a planned child on which the client can't be

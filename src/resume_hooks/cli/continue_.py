@@ -47,22 +47,22 @@ MAX_CLIENT_READ_BYTES = 50_000_000
 
 def continue_session(options: ContinueOptions) -> None:
     """Start the client on a session, or print the command that starts the client."""
-    session: SessionFile = options.locate_whole_session()
+    session: SessionFile = options.locate_session_with_answers()
     # A fork can be made from the archived copy, so the archived session need not be restored.
     is_fork_of_archived = options.must_fork and is_archived_copy(session.path, options.where)
     if options.is_interactive and not is_fork_of_archived:
         session = prepare_session_for_client(session)
     elif (
         not is_fork_of_archived
-        and (loss := relocate.find_session_loss(session, options.where)) is not None
+        and (obstacle := relocate.find_start_obstacle(session, options.where)) is not None
     ):
-        raise loss.make_refusal_error(session)
+        raise obstacle.make_cannot_start_error(session)
     child = fork_whole_session(session) if options.must_fork else None
     start = _find_start_of_session_or_child(session, child)
     if child is not None:
         notes = list(child.warnings)
     else:
-        notes = list_open_session_notes(session, options.where)
+        notes = list_notes_on_open_session(session, options.where)
     if options.as_json:
         commands = {"in_client": f"/resume {start.session_id}", "shell": start.command}
         parent = session.session_id if child else None
@@ -94,7 +94,7 @@ def _confirm_start(session: SessionFile, where: Where, *, is_open: bool) -> None
         )
 
 
-def list_open_session_notes(session: SessionFile, where: Where) -> list[str]:
+def list_notes_on_open_session(session: SessionFile, where: Where) -> list[str]:
     """Return a list with a warning if a running client has the session open, else an empty list."""
     pid = RunningClients(where).find_client_of_session(session.session_id)
     if not pid:
@@ -133,13 +133,13 @@ def prepare_session_for_client(session: SessionFile) -> SessionFile:
     An archived session is restored first. If the session's folder no longer exists, a child with
     another folder is created and returned.
     """
-    loss = relocate.find_session_loss(session, Where())
-    if loss is not None and loss.is_archived:
-        session = relocate.restore_archived_session(session, loss, Where())
-        loss = relocate.find_session_loss(session, Where())
-    if loss is None:
+    obstacle = relocate.find_start_obstacle(session, Where())
+    if obstacle is not None and obstacle.is_archived:
+        session = relocate.restore_archived_session(session, obstacle, Where())
+        obstacle = relocate.find_start_obstacle(session, Where())
+    if obstacle is None:
         return session
-    return relocate.copy_into_chosen_folder(session, loss, Where())
+    return relocate.copy_into_chosen_folder(session, obstacle, Where())
 
 
 def continue_by_strategy(session: SessionFile, strategy: str, mode: StartMode) -> bool:
@@ -159,7 +159,7 @@ def start_or_print(start: ClientStart, mode: StartMode) -> None:
     if mode.prints_command:
         print_text(start.command)
     elif mode.copies_command:
-        print_text(_copy_and_describe_result(start.command), err=True)
+        print_text(_copy_to_clipboard_and_report(start.command), err=True)
         print_text(start.command)
     else:
         replace_process_with_client(start)
@@ -167,10 +167,10 @@ def start_or_print(start: ClientStart, mode: StartMode) -> None:
 
 def copy_command_to_clipboard(command: str) -> str:
     """Copy a command to the clipboard. Return a text with the result and the command."""
-    return f"{_copy_and_describe_result(command)}\n{command}"
+    return f"{_copy_to_clipboard_and_report(command)}\n{command}"
 
 
-def _copy_and_describe_result(command: str) -> str:
+def _copy_to_clipboard_and_report(command: str) -> str:
     copied = clipboard.copy_text(
         command, method=str(settings.load_settings()["clipboard"].value), environ=os.environ
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.cli.child import (
-    make_caller,
+    make_caller_for_new_child,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,
@@ -42,7 +42,9 @@ def fork_session(options: ForkOptions) -> None:
     refuse_start_in_other_folder(options)
     session, cut_selector = _find_session_and_cut(options)
     outcome = make_fork(
-        session, ForkSpec(cut_selector, folder, options.to or ""), make_caller(options)
+        session,
+        ForkSpec(cut_selector, folder, options.to or ""),
+        make_caller_for_new_child(options),
     )
     fork_plan, receipt = outcome.plan, outcome.receipt
     cut_data = None

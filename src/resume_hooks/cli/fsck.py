@@ -41,7 +41,7 @@ def check_sessions(options: FsckOptions) -> ExitCode:
     if options.everywhere:
         sessions = list_sessions()
     else:
-        sessions = [options.locate_whole_session()]
+        sessions = [options.locate_session_with_answers()]
     reports = []
     for session in _iterate_with_progress(sessions, quiet=options.as_json):
         reports.append(examine_session(session, options.where))
@@ -131,7 +131,9 @@ def _overview_text(reports: list[DefectReport], unreadable_folders: list[str]) -
 
 
 def _repair_session(options: FsckOptions) -> None:
-    repair = plan_repair_of_any_agent(options.locate_whole_session(), options.where, options.branch)
+    repair = plan_repair_of_any_agent(
+        options.locate_session_with_answers(), options.where, options.branch
+    )
     report = repair.report
     if report.has_only_notes and options.branch is None:
         options.print_answer(

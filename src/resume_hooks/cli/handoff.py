@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from resume_hooks import questions
 from resume_hooks.cli.child import (
-    make_caller,
+    make_caller_for_new_child,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,
@@ -63,7 +63,7 @@ def hand_off_session(options: HandoffOptions) -> Receipt | None:
         edit_digest=edit_text if options.edit else None,
         part_options=options,
     )
-    caller = make_caller(options)._replace(reuses_child=_may_reuse_child(options))
+    caller = make_caller_for_new_child(options)._replace(reuses_child=_may_reuse_child(options))
     if options.print_opening:
         _print_opening(plan_handoff(parent, spec, caller), options)
         return None
@@ -287,4 +287,4 @@ def roll_over_session(options: RolloverOptions) -> Receipt:
         )
     refuse_start_in_other_folder(options)
     parent = options.locate_session(allow_other_agents=True)
-    return print_child(options, rollover_quick(parent, make_caller(options)).receipt)
+    return print_child(options, rollover_quick(parent, make_caller_for_new_child(options)).receipt)

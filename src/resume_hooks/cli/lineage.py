@@ -35,7 +35,7 @@ def print_lineage(options: LineageOptions) -> None:
     """Print a session with its ancestors, or only the first ancestor, or the descendants.
 
     An installed part may add an option, such as ``--team``. If the option was given, a function of
-    the part returns the rows and notes to print. This function can call ``_read_local_lineage`` for
+    the part returns the rows and notes to print. This function can call ``_read_lineage_on_this_machine`` for
     the rows from this machine.
     """
     options.refuse_combination("omit_trimmed_sessions", "only_first_session", "show_descendants")
@@ -47,9 +47,9 @@ def print_lineage(options: LineageOptions) -> None:
     notes: list[str] = []
     part_lineages = options.find_part_functions(questions.find_lineage_with_part_option)
     if part_lineages:
-        rows, notes = part_lineages[0](options, _read_local_lineage)
+        rows, notes = part_lineages[0](options, _read_lineage_on_this_machine)
     else:
-        rows = _read_local_lineage(options)
+        rows = _read_lineage_on_this_machine(options)
     if options.only_first_session:
         shown_rows = rows[:1]
     elif options.omit_trimmed_sessions:
@@ -71,7 +71,7 @@ def print_lineage(options: LineageOptions) -> None:
     )
 
 
-def _read_local_lineage(options: LineageOptions) -> list[Ancestor]:
+def _read_lineage_on_this_machine(options: LineageOptions) -> list[Ancestor]:
     return LineageFinder(options.where).find_lineage(
         options.locate_session(allow_other_agents=True).path
     )

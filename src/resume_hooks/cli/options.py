@@ -209,7 +209,7 @@ class VerbOptions:
         """Return the session or sub-agent that the SESSION argument names, for a verb that creates a child."""
         return locate_parent(self.locator, self.where)
 
-    def locate_whole_session(self) -> Session:
+    def locate_session_with_answers(self) -> Session:
         """Return the session that the SESSION argument names, whichever agent it belongs to.
 
         Raise UsageError if the session's file is lost and only its prompts are known.
@@ -265,21 +265,21 @@ class VerbOptions:
         Raise UsageError if it must ask but there is no terminal. ``action`` is the first word of
         the error's message, for example "Forgetting".
         """
-        is_asking = not (self.yes or self.dry_run)
-        if is_asking and not self.is_interactive:
+        ask_first = not (self.yes or self.dry_run)
+        if ask_first and not self.is_interactive:
             remedy = "Add --yes, or --dry-run to see what would change."
             raise UsageError(f"{action} needs a confirmation, but there is no terminal", remedy)
-        return is_asking
+        return ask_first
 
-    def confirm_write(self, question: str, *, is_asking: bool) -> bool:
-        """Return whether the verb should write. If ``is_asking``, ask the user first.
+    def confirm_write(self, question: str, *, ask_first: bool) -> bool:
+        """Return whether the verb should write. If ``ask_first``, ask the user first.
 
         In a dry run, return False without asking.
         """
-        return not self.dry_run and (not is_asking or click.confirm(f"\n{question}", err=True))
+        return not self.dry_run and (not ask_first or click.confirm(f"\n{question}", err=True))
 
 
-class SessionOptions(VerbOptions):
+class OneSessionOptions(VerbOptions):
     """Options of a verb that takes a session. The default is the latest session of the current folder."""
 
     locator: str | None = argument(
@@ -287,7 +287,7 @@ class SessionOptions(VerbOptions):
     )
 
 
-class ChildOptions(SessionOptions):
+class ChildOptions(OneSessionOptions):
     """Options of a verb that creates a child of a session."""
 
     output_dir: str | None = option(

@@ -27,7 +27,7 @@ from resume_hooks.search.scope import Scope, current_project_scope
 SEARCH_VERB = "search"
 
 
-class PlainSearch(NamedTuple):
+class ParsedSearchCommand(NamedTuple):
     """A parsed command line of ``search``.
 
     ``words`` are the words of the question. ``other_wordings`` are the values of ``--or``.
@@ -55,7 +55,7 @@ def answer_plain_search(arguments: Sequence[str]) -> bool:
     return True
 
 
-def parse_plain_search(arguments: Sequence[str]) -> PlainSearch | None:
+def parse_plain_search(arguments: Sequence[str]) -> ParsedSearchCommand | None:
     """Return the parsed command line, or None if it has an option that only click can parse."""
     if arguments[:1] != [SEARCH_VERB]:
         return None
@@ -83,12 +83,12 @@ def parse_plain_search(arguments: Sequence[str]) -> PlainSearch | None:
     is_number = max_hits.isascii() and max_hits.isdigit() and 1 <= int(max_hits) <= MAX_SEARCH_HITS
     if is_option or not is_number or not all(wordings):
         return None
-    return PlainSearch(
+    return ParsedSearchCommand(
         tuple(words), tuple(wordings), "--all" in flags, "--json" in flags, int(max_hits)
     )
 
 
-def _print_hits(request: PlainSearch, arguments: Sequence[str]) -> None:
+def _print_hits(request: ParsedSearchCommand, arguments: Sequence[str]) -> None:
     where = Where()
     if request.covers_all_projects:
         scope, scope_name = Scope(), "all"

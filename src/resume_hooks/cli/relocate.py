@@ -37,7 +37,7 @@ CHOOSE_FOLDER_QUESTION = (
 )
 
 
-class SessionLoss(NamedTuple):
+class StartObstacle(NamedTuple):
     """Why the client can't start on a session, and the folders into which the session could be copied.
 
     The best folder comes first. If ``is_archived``, only the vault has the session, so the session
@@ -48,7 +48,7 @@ class SessionLoss(NamedTuple):
     candidate_folders: tuple[MovedFolder, ...]
     is_archived: bool = False
 
-    def make_refusal_error(self, session: SessionFile) -> ResumeHooksError:
+    def make_cannot_start_error(self, session: SessionFile) -> ResumeHooksError:
         """Return the error for a verb that cannot ask the user for another folder."""
         if self.is_archived:
             return make_only_archived_error(session.session_id)
@@ -71,7 +71,7 @@ class SessionLoss(NamedTuple):
         )
 
 
-def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
+def find_start_obstacle(session: SessionFile, where: Where) -> StartObstacle | None:
     """Return why the client can't start on a session, or None if it can. Nothing is changed or restored.
 
     The result is always None for a session of another agent.
@@ -79,7 +79,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
     if session.agent != CLAUDE_NAME:
         return None
     if is_archived_copy(session.path, where):
-        return SessionLoss(
+        return StartObstacle(
             "The session's file is gone from the client's folders; the vault has the only copy.",
             (),
             is_archived=True,
@@ -91,7 +91,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
             f"{session.path} is outside the client's folders, so claude --resume does not find it."
         )
         homes = [folder] if os.path.isdir(folder) else []
-        return SessionLoss(
+        return StartObstacle(
             reason,
             (
                 *(MovedFolder(canonical_path(home)) for home in homes),
@@ -105,7 +105,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
         else:
             rebuild_hint = ""
         reason = f"The folder of this session no longer exists: {folder}.{rebuild_hint}"
-        return SessionLoss(reason, _list_candidate_folders(session, folder, where))
+        return StartObstacle(reason, _list_candidate_folders(session, folder, where))
     name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
     if name in project_folder_names(folder, Where(make_client_environment(start, where))):
         return None
@@ -116,7 +116,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
         folder_text = f"This session belongs to {folder}"
     reason = f"{folder_text}, so clients before 2.1.223 do not look for it in {transcript_folder}."
     home = MovedFolder(real_folder)
-    return SessionLoss(
+    return StartObstacle(
         reason,
         (
             home,
@@ -135,18 +135,20 @@ def command_to_continue(session: SessionFile, folder: str, where: Where) -> str:
     ``folder`` is the session's project folder. If the client can't start on the session, the
     command first copies or restores the session.
     """
-    loss = find_session_loss(session, where)
-    if loss:
-        return loss.command_to_continue(session)
+    obstacle = find_start_obstacle(session, where)
+    if obstacle:
+        return obstacle.command_to_continue(session)
     return find_client_start(session.session_id, session.path, folder, where).command
 
 
-def restore_archived_session(session: SessionFile, loss: SessionLoss, where: Where) -> SessionFile:
+def restore_archived_session(
+    session: SessionFile, obstacle: StartObstacle, where: Where
+) -> SessionFile:
     """Ask whether to restore an archived session, restore it, and return the restored session.
 
     Raise click.Abort if the user says no.
     """
-    print_text(loss.reason)
+    print_text(obstacle.reason)
     click.confirm("Restore the session and continue?", default=True, abort=True)
     # Imported late: the import takes 10 ms, and only an archived session needs it.
     from resume_hooks.archive.vault import restore
@@ -156,21 +158,23 @@ def restore_archived_session(session: SessionFile, loss: SessionLoss, where: Whe
         raise SessionNotFound(
             f"{session.session_id} is gone from the vault", "resume-hooks archive --list"
         )
-    restored = restore.restore_session(restore.plan_restore(archived, where), where)
+    restored = restore.execute_restore_plan(restore.plan_restore(archived, where), where)
     for warning in restored.warnings:
         print_text(f"note: {warning}", err=True)
     return session_file(restored.target_path)
 
 
-def copy_into_chosen_folder(session: SessionFile, loss: SessionLoss, where: Where) -> SessionFile:
+def copy_into_chosen_folder(
+    session: SessionFile, obstacle: StartObstacle, where: Where
+) -> SessionFile:
     """Ask the user for another folder, copy the session into that folder, and return the copy.
 
     Raise click.Abort if the user leaves.
     """
-    print_text(loss.reason)
+    print_text(obstacle.reason)
     current_path = _make_candidate_of_current_folder().folder
     choices = []
-    for home in loss.candidate_folders:
+    for home in obstacle.candidate_folders:
         choices.append(
             AnswerChoice(
                 home.folder,
@@ -182,7 +186,7 @@ def copy_into_chosen_folder(session: SessionFile, loss: SessionLoss, where: Wher
                 ),
             )
         )
-    chosen_home = loss.candidate_folders[ask_question(CHOOSE_FOLDER_QUESTION, choices)]
+    chosen_home = obstacle.candidate_folders[ask_question(CHOOSE_FOLDER_QUESTION, choices)]
     receipt = fork(
         Session.from_file(session, where), ForkSpec(home=chosen_home.folder), Caller(where)
     ).receipt

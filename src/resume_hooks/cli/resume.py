@@ -13,7 +13,7 @@ from resume_hooks.cli.continue_ import (
     StartMode,
     ask_how_to_continue,
     continue_by_strategy,
-    list_open_session_notes,
+    list_notes_on_open_session,
     prepare_session_for_client,
 )
 from resume_hooks.cli.options import FORK, GO_ON, current_folder, list_part_notes, locate_session
@@ -68,7 +68,7 @@ def resume_session(options: ResumeOptions) -> None:
             )
         _print_comparison_or_continue(strategy, options)
         return
-    session_by_name = _import_session_page(options) or _find_session_by_name(options.locator)
+    session_by_name = _import_session_from_page(options) or _find_session_by_name(options.locator)
     if session_by_name:
         _continue_session(session_by_name, strategy, options)
     else:
@@ -106,7 +106,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
     mode = StartMode(options.print_only, options.copy)
     if strategy is not None:
         if not continue_by_strategy(session, strategy, mode):
-            raise _make_no_child_error()
+            raise _make_missing_child_error()
         return
     comparison = compare.compare_strategies(
         session, Where(), clock.now(), max_live_bytes=MAX_QUICK_SCAN_BYTES
@@ -119,7 +119,10 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
 
 def _list_session_notes(session: SessionFile, where: Where) -> list[str]:
     """Return the notes of installed parts, and a note if a running client has the session open."""
-    return [*list_open_session_notes(session, where), *list_part_notes(session.session_id, where)]
+    return [
+        *list_notes_on_open_session(session, where),
+        *list_part_notes(session.session_id, where),
+    ]
 
 
 def _find_session_by_name(locator: str | None) -> SessionFile | None:
@@ -148,7 +151,7 @@ def _find_session_by_name(locator: str | None) -> SessionFile | None:
         return None
 
 
-def _import_session_page(options: ResumeOptions) -> SessionFile | None:
+def _import_session_from_page(options: ResumeOptions) -> SessionFile | None:
     """If the locator is the path of an HTML page, import the session in the page after asking the user.
 
     Return the imported session, or None if the locator is not such a path. Raise click.Abort if the
@@ -186,21 +189,21 @@ def _print_comparison_or_continue(strategy: str | None, options: ResumeOptions) 
     else:
         session = locate_session(options.locator, Where(), allow_other_agents=True)
     require_answers(session)
-    loss = relocate.find_session_loss(session, options.where)
+    obstacle = relocate.find_start_obstacle(session, options.where)
     if strategy is not None or options.print_only or options.copy:
-        if loss is not None and not (loss.is_archived and strategy not in {None, GO_ON}):
-            raise loss.make_refusal_error(session)
+        if obstacle is not None and not (obstacle.is_archived and strategy not in {None, GO_ON}):
+            raise obstacle.make_cannot_start_error(session)
         if not continue_by_strategy(
             session, strategy or GO_ON, StartMode(not options.copy, options.copy)
         ):
-            raise _make_no_child_error()
+            raise _make_missing_child_error()
         return
     comparison = compare.compare_strategies(
         session, Where(), clock.now(), max_live_bytes=compare.MAX_LIVE_BYTES_IN_SHELL
     )
     start = find_client_start(comparison.session_id, session.path, comparison.folder, options.where)
-    command = loss.command_to_continue(session) if loss else start.command
-    notes = [*([loss.reason] if loss else []), *_list_session_notes(session, options.where)]
+    command = obstacle.command_to_continue(session) if obstacle else start.command
+    notes = [*([obstacle.reason] if obstacle else []), *_list_session_notes(session, options.where)]
     commands = {"in_client": f"/resume {comparison.session_id}", "shell": command}
     options.print_answer(
         ValueWithFields(comparison, {"commands": commands}),
@@ -209,7 +212,7 @@ def _print_comparison_or_continue(strategy: str | None, options: ResumeOptions) 
     )
 
 
-def _make_no_child_error() -> ResumeHooksError:
+def _make_missing_child_error() -> ResumeHooksError:
     return ResumeHooksError(
         "No child was made, so there is nothing to continue",
         f"To continue the session itself: --way '{GO_ON}'",

@@ -10,7 +10,7 @@ from typing import Any
 from resume_hooks.cli.child import (
     find_requested_model,
     get_model_time_limit,
-    make_caller,
+    make_caller_for_new_child,
     make_model_call_reporter,
     print_child,
     receipt_text,
@@ -49,7 +49,7 @@ def rollover_with_summary(options: RolloverOptions) -> Receipt:
             print_text(message, err=True)
             raise
 
-    outcome = rollover(parent, options.prompt, make_caller(options), ask_for_summary)
+    outcome = rollover(parent, options.prompt, make_caller_for_new_child(options), ask_for_summary)
     match outcome:
         case OpenedSession(receipt=receipt, summary=SummaryOutcome() as summary_outcome):
             return _print_rollover(receipt, summary_outcome, model.name, options)

@@ -38,7 +38,7 @@ def print_search_result(
     max_characters = 0
     if max_chars:
         max_characters = max(1, max_chars - 1)  # The limit includes the line feed at the end.
-    command = _make_command_without_limits(arguments)
+    command = _make_command_without_output_limits(arguments)
 
     def format_search_result() -> str:
         return result_text(
@@ -59,7 +59,7 @@ def print_search_result(
     )
 
 
-def _make_command_without_limits(arguments: Sequence[str]) -> str:
+def _make_command_without_output_limits(arguments: Sequence[str]) -> str:
     """Return the typed command without ``--limit`` and ``--max-chars``.
 
     Return ``""`` if the command is too long to repeat.

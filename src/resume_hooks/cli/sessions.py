@@ -81,10 +81,10 @@ def list_sessions(options: SessionsOptions) -> None:
             f"{folder_path} is a symbolic link, which is not followed: name a session by the path of its file"
             for folder_path in lister.store.linked_paths()
         )
-    options.print_answer(data, lambda: _sessions_text(page, folder, options), notes)
+    options.print_answer(data, lambda: _format_session_page(page, folder, options), notes)
 
 
-def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> str:
+def _format_session_page(page: ListingPage, folder: str, options: SessionsOptions) -> str:
     offset = options.offset
     if not page.rows:
         if options.everywhere:

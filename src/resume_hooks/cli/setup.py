@@ -41,7 +41,7 @@ from resume_hooks.system.text import format_count
 
 MAX_COMMAND_SECONDS = 120  # the time limit in seconds for one command of the client
 MAX_LISTED_PATHS = 12  # the maximum number of paths in one folder that a dry run lists one by one
-EMPTY_INSTALL_DATA = {
+DEFAULT_INSTALL_ANSWER_FIELDS = {
     "plugin": "",
     "commands": [],
     "ran": False,
@@ -156,7 +156,7 @@ def install_or_remove_plugin(options: InstallOptions) -> ExitCode:
         return _remove_plugin(options)
     if options.completion is not None:
         script = _make_completion_script(options.completion)
-        options.print_answer({**EMPTY_INSTALL_DATA, "script": script}, lambda: script)
+        options.print_answer({**DEFAULT_INSTALL_ANSWER_FIELDS, "script": script}, lambda: script)
     else:
         _register_plugin(options)
     return 0
@@ -198,7 +198,7 @@ def _register_plugin(options: InstallOptions) -> None:
         _share_packages_with_plugin(folder, options.where)
     was_run = not options.dry_run and run_client_commands(commands)
     lines = [shlex.join(command) for command in commands]
-    data = {**EMPTY_INSTALL_DATA, "plugin": folder, "commands": lines, "ran": was_run}
+    data = {**DEFAULT_INSTALL_ANSWER_FIELDS, "plugin": folder, "commands": lines, "ran": was_run}
     success_text = "Installed. Start Claude Code and type /full."
     if options.dry_run:
         heading = "These commands would run:"
@@ -292,7 +292,7 @@ def _remove_plugin(options: InstallOptions) -> ExitCode:
     lines = [shlex.join(command) for command in commands]
     list_remaining_paths = [row.path for row in file_rows]
     data = {
-        **EMPTY_INSTALL_DATA,
+        **DEFAULT_INSTALL_ANSWER_FIELDS,
         "plugin": PLUGIN_NAME,
         "commands": lines,
         "ran": was_run,

@@ -9,7 +9,7 @@ from itertools import islice
 
 from resume_hooks import clock
 from resume_hooks.archive.link_sessions import archive_lost_sessions
-from resume_hooks.archive.vault.locate_archived import list_earlier_states, name_earlier_state
+from resume_hooks.archive.vault.locate_archived import list_earlier_states, make_earlier_state_name
 from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where
@@ -36,7 +36,7 @@ def archived_session_text(archived: ArchivedSession, where: Where) -> str:
     last_written = f"last written {clock.format_minute(archived.ended)}"
     rows = [archived.title, f"   {archived.session_id} · {sizes} · {last_written}{only_copy_text}"]
     for state in list_earlier_states(archived):
-        rows.append(f"   before that: {archived.session_id}@{name_earlier_state(state)}")
+        rows.append(f"   before that: {archived.session_id}@{make_earlier_state_name(state)}")
     rows += [] if archived.complete else ["   some of its files could not be archived"]
     return "\n".join(rows)
 
@@ -72,10 +72,10 @@ def print_archived_page(options: SessionsOptions, project: Project | None, scope
         )
     else:
         next_page = ""
-    options.print_answer(data, lambda: _archived_list_text(page_sessions) + next_page)
+    options.print_answer(data, lambda: _format_archived_sessions(page_sessions) + next_page)
 
 
-def _archived_list_text(sessions: Sequence[ArchivedSession]) -> str:
+def _format_archived_sessions(sessions: Sequence[ArchivedSession]) -> str:
     if not sessions:
         return (
             "Every archived session here is still in the client's folders. archive "

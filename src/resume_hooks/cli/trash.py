@@ -35,10 +35,10 @@ VAULT_COPY_NOTE = "The vault still has a copy of {title}. To remove the copy, to
 # the maximum number of children that are listed before a session is deleted
 MAX_SHOWN_CHILDREN = 10
 
-EMPTY_DELETE_DATA: dict[str, Any] = {
+DEFAULT_DELETE_ANSWER_FIELDS: dict[str, Any] = {
     "session": None, "open": "", "derived": [], "kept": "", "copies": [], "emptied": [], "strays": [], "written": False,
 }  # fmt: skip
-EMPTY_RESTORE_DATA: dict[str, Any] = {
+DEFAULT_RESTORE_ANSWER_FIELDS: dict[str, Any] = {
     "session": None,
     "kept": None,
     "trash": [],
@@ -66,28 +66,28 @@ def delete_session(options: DeleteOptions) -> None:
     ):
         delete_sessions_with_part_option(options)
         return
-    is_asking = options.must_ask("Deleting")
+    ask_first = options.must_ask("Deleting")
     if options.locator is None:
-        _empty_trash(options, is_asking=is_asking)
+        _empty_trash(options, ask_first=ask_first)
     else:
         _delete_session(
             delete.plan_delete(options.locate_session(), options.where),
             options,
-            is_asking=is_asking,
+            ask_first=ask_first,
         )
 
 
-def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bool) -> None:
+def _delete_session(deletion: Deletion, options: DeleteOptions, *, ask_first: bool) -> None:
     if not (options.force or options.dry_run):
         delete.require_closed(deletion.session, options.where)
-    if is_asking:
+    if ask_first:
         print_text(describe_deletion(deletion, options.where))
-    is_confirmed = options.confirm_write("Move the session to the trash?", is_asking=is_asking)
+    is_confirmed = options.confirm_write("Move the session to the trash?", ask_first=ask_first)
     if is_confirmed:
         entry = delete.move_to_trash(deletion, options.where, force=options.force)
     else:
         entry = deletion.entry
-    data = EMPTY_DELETE_DATA | {
+    data = DEFAULT_DELETE_ANSWER_FIELDS | {
         "session": entry,
         "open": deletion.open_reason,
         "written": is_confirmed,
@@ -105,7 +105,7 @@ def _delete_session(deletion: Deletion, options: DeleteOptions, *, is_asking: bo
             return (
                 f"{facts_table(facts)}\n\nRestore it: {shell_command(f'restore {entry.locator}')}"
             )
-        if is_asking:
+        if ask_first:
             return "Nothing was deleted."
         return f"{describe_deletion(deletion, options.where)}\n\nNothing was deleted."
 
@@ -127,7 +127,7 @@ def _list_notes_on_archived_copies(entries: Sequence[ArchivedSession], where: Wh
     ]
 
 
-def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
+def _empty_trash(options: DeleteOptions, *, ask_first: bool) -> None:
     old_sessions = _find_old_deletions(options)
     complete_sessions = [entry for entry in old_sessions if entry.complete]
     stray_folders = trash.list_stray_folders(options.where)
@@ -135,19 +135,19 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
         stray for stray in stray_folders if stray.is_half_removed or options.include_damaged_folders
     ]
     description = _describe_removal(complete_sessions, removable_folders)
-    if is_asking and description:
+    if ask_first and description:
         rows = []
         for entry in complete_sessions:
             rows.append(f"{entry.title} · {entry.session_id} · {format_bytes(entry.size)}")
         print_text("\n".join([*rows, *describe_stray_folders(removable_folders)]))
     is_confirmed = bool(description) and options.confirm_write(
-        f"Remove {description} for good?", is_asking=is_asking
+        f"Remove {description} for good?", ask_first=ask_first
     )
     if is_confirmed:
         removed_sessions = delete.empty_trash(complete_sessions, options.where, removable_folders)
     else:
         removed_sessions = complete_sessions
-    data = EMPTY_DELETE_DATA | {"emptied": removed_sessions, "strays": removable_folders}
+    data = DEFAULT_DELETE_ANSWER_FIELDS | {"emptied": removed_sessions, "strays": removable_folders}
 
     def format_removal() -> str:
         if is_confirmed:
@@ -181,7 +181,7 @@ def _find_old_deletions(options: DeleteOptions) -> list[ArchivedSession]:
         options.min_age_days or 0
     ) * 1000 * clock.DAY
     old_sessions = []
-    for entry in trash.list_deleted(options.where):
+    for entry in trash.list_trashed_sessions(options.where):
         if (clock.to_milliseconds(entry.deleted_at) or 0) <= latest_time:
             old_sessions.append(entry)
     return old_sessions
@@ -257,7 +257,7 @@ def restore_session(options: RestoreOptions) -> None:
     archived = _find_deleted_or_archived_session(options.locator, options.where)
     restore_plan = restore.plan_restore(archived, options.where)
     if not options.dry_run:
-        restore_plan = restore.restore_session(restore_plan, options.where)
+        restore_plan = restore.execute_restore_plan(restore_plan, options.where)
     piece_count, is_deleted = len(restore_plan.files), bool(archived.deleted_at)
     is_written = not options.dry_run and (is_deleted or piece_count > 0)
     if options.dry_run:
@@ -273,10 +273,10 @@ def restore_session(options: RestoreOptions) -> None:
     ]
     if is_deleted:
         session = archived if options.dry_run else ValueWithFields(archived, {"kept_in": ""})
-        data = EMPTY_RESTORE_DATA | {"session": session}
+        data = DEFAULT_RESTORE_ANSWER_FIELDS | {"session": session}
         facts.append(("holds", describe_size(archived)))
     else:
-        data = EMPTY_RESTORE_DATA | {"kept": restore_plan}
+        data = DEFAULT_RESTORE_ANSWER_FIELDS | {"kept": restore_plan}
         facts.append(("files", f"{piece_count:,}"))
     data["written"] = is_written
 
@@ -301,7 +301,7 @@ def _find_deleted_or_archived_session(locator: str, where: Where) -> ArchivedSes
     The trash comes first. A locator is taken as a part of a title only if nothing else matches.
     Raise SessionNotFound if neither the trash nor the vault has the session.
     """
-    deleted_sessions = trash.list_deleted(where)
+    deleted_sessions = trash.list_trashed_sessions(where)
     for by_title_part in (False, True):
         for candidates in (deleted_sessions, None):
             with contextlib.suppress(SessionNotFound):
@@ -346,7 +346,10 @@ def describe_size(entry: ArchivedSession) -> str:
 
 def _print_restorable_sessions(options: RestoreOptions) -> None:
     where = options.where
-    deleted_sessions, stray_folders = trash.list_deleted(where), trash.list_stray_folders(where)
+    deleted_sessions, stray_folders = (
+        trash.list_trashed_sessions(where),
+        trash.list_stray_folders(where),
+    )
     archived = list_archived(where)
     restorable_sessions = []
     for session in archived:
@@ -354,7 +357,7 @@ def _print_restorable_sessions(options: RestoreOptions) -> None:
             path_in_config_home(session.place, where, session.home)
         ):
             restorable_sessions.append(session)
-    data = EMPTY_RESTORE_DATA | {"trash": deleted_sessions, "strays": stray_folders}
+    data = DEFAULT_RESTORE_ANSWER_FIELDS | {"trash": deleted_sessions, "strays": stray_folders}
     data["vault"] = restorable_sessions
 
     def format_restorable_sessions() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from resume_hooks import questions
 from resume_hooks.cli.child import (
     check_results_text,
-    make_caller,
+    make_caller_for_new_child,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,
@@ -60,7 +60,7 @@ def trim_session(options: TrimOptions) -> Receipt:
         min_savings=options.min_savings,
     )
     trim_options = make_options(typed_options)
-    caller = make_caller(options)
+    caller = make_caller_for_new_child(options)
     fields: dict[str, Any] = {}
     if options.in_place:
         session = options.locate_session()
@@ -72,10 +72,10 @@ def trim_session(options: TrimOptions) -> Receipt:
     else:
         outcome = trim(options.locate_session(allow_other_agents=True), trim_options, caller)
     fields["savings"] = outcome.plan
-    return print_child(options, outcome.receipt, fields, lambda: _describe_trim(outcome))
+    return print_child(options, outcome.receipt, fields, lambda: _describe_trim_outcome(outcome))
 
 
-def _describe_trim(outcome: TrimOutcome) -> str:
+def _describe_trim_outcome(outcome: TrimOutcome) -> str:
     receipt = outcome.receipt
     if isinstance(outcome, NothingWritten):
         return f"{format_trim_preview(outcome.plan)}\n\nNothing was written."
@@ -103,12 +103,14 @@ def untrim_session(options: UntrimOptions) -> None:
     options.refuse_combination("everything", "record_numbers")
     session = locate_trim(options.locator, options.where)
     spec = UntrimSpec(options.everything, options.record_numbers, options.strict)
-    outcome = untrim(session, spec, make_caller(options))
+    outcome = untrim(session, spec, make_caller_for_new_child(options))
     fields = {"restoration": outcome.plan}
-    print_child(options, outcome.receipt, fields, lambda: _describe_untrim(outcome))
+    print_child(options, outcome.receipt, fields, lambda: _describe_untrim_outcome(outcome))
 
 
-def _describe_untrim(outcome: OpenedSession[UntrimPlan] | NothingWritten[UntrimPlan]) -> str:
+def _describe_untrim_outcome(
+    outcome: OpenedSession[UntrimPlan] | NothingWritten[UntrimPlan],
+) -> str:
     plan, receipt = outcome.plan, outcome.receipt
     if isinstance(outcome, NothingWritten) and outcome.reason is not None:
         paragraphs = [f"{outcome.reason.message}."]

@@ -158,7 +158,9 @@ class OriginalFinder:
         if origin is None:
             return "the record names no original"
         session_id = origin.session_id or session_id_from_path(origin.file_path) or ""
-        deleted = any(entry.session_id == session_id for entry in trash.list_deleted(self._where))
+        deleted = any(
+            entry.session_id == session_id for entry in trash.list_trashed_sessions(self._where)
+        )
         if deleted:
             restore_hint = f"; restore it: resume-hooks restore {session_id}"
         else:

@@ -16,7 +16,7 @@ from resume_hooks import settings
 from resume_hooks.archive.retention import expiring, pending
 from resume_hooks.archive.retention.expiring import ArchiveBatch, archive_sessions_before_expiry
 from resume_hooks.archive.vault import permission
-from resume_hooks.archive.vault.policy import claim_removal_announcement
+from resume_hooks.archive.vault.policy import take_pending_removal_announcement
 from resume_hooks.hooks import hook_replies, hook_state
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions.archived.layout import vault_folder
@@ -60,7 +60,9 @@ def archive_and_describe_at_start(event: dict[str, Any]) -> str:
     else:
         first_archive_text = ""
     return " · ".join(
-        filter(None, (archived_text, first_archive_text, claim_removal_announcement(Where())))
+        filter(
+            None, (archived_text, first_archive_text, take_pending_removal_announcement(Where()))
+        )
     )
 
 

@@ -17,7 +17,7 @@ from resume_hooks.archive import link_sessions
 from resume_hooks.archive.retention.expiring import forecast_expiry
 from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.packs import find_unreadable_folders
-from resume_hooks.archive.vault.trash import list_deleted, list_stray_folders
+from resume_hooks.archive.vault.trash import list_stray_folders, list_trashed_sessions
 from resume_hooks.paths import Where, is_own_file, read_json_object
 from resume_hooks.seam import insert_part_names
 from resume_hooks.search.index.connect import index_status
@@ -603,7 +603,7 @@ def _check_index(_: str) -> Finding:
 
 
 def _check_trash(_: str) -> Finding:
-    entries, stray_folders = list_deleted(Where()), list_stray_folders(Where())
+    entries, stray_folders = list_trashed_sessions(Where()), list_stray_folders(Where())
     half_removed_count = sum(stray.is_half_removed for stray in stray_folders)
     problems = []
     if not all(entry.complete for entry in entries):

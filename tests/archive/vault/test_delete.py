@@ -67,13 +67,13 @@ def delete_session(session: SessionFile, home: ConfigHome, **options: bool) -> A
 
 def find_in_trash(locator: str, where: Where) -> ArchivedSession:
     """Return the entry of the trash that ``locator`` names."""
-    return locate_archived.find_archived(locator, where, trash.list_deleted(where))
+    return locate_archived.find_archived(locator, where, trash.list_trashed_sessions(where))
 
 
 def restore_deleted(home: ConfigHome, locator: str = SESSION) -> restoring.RestorePlan:
     """Restore an entry of the trash and return the plan."""
     decided = restoring.plan_restore(find_in_trash(locator, home.where), home.where)
-    restoring.restore_session(decided, home.where)
+    restoring.execute_restore_plan(decided, home.where)
     return decided
 
 
@@ -115,7 +115,7 @@ def test_restoring_a_deleted_session_returns_all_files(
         sum(len(b) for p, (b, _) in before.items() if p != bystander),
     )
     assert entry.complete
-    assert trash.list_deleted(config_home.where) == [entry]
+    assert trash.list_trashed_sessions(config_home.where) == [entry]
     assert os.stat(entry.folder).st_mode & 0o777 == 0o700
     assert restore_deleted(config_home).warnings == ()
     assert client_files_with_times(config_home) == before
@@ -143,7 +143,7 @@ def test_a_delete_or_restore_killed_at_any_step_loses_nothing(
         # Without hard links, an empty file has the transcript's name for a moment.
         reserved = transcript is not None and not transcript[0]
         assert reserved or transcript in (None, before[path])
-        while trash.list_deleted(config_home.where):
+        while trash.list_trashed_sessions(config_home.where):
             restore_deleted(config_home)
         assert client_files_with_times(config_home) == before
 
@@ -167,7 +167,7 @@ def test_a_failed_move_leaves_every_file_in_place(
     with pytest.raises(WriteFailed, match="Permission denied"):
         delete_session(session, config_home)
     assert client_files_with_times(config_home) == before
-    assert trash.list_deleted(config_home.where) == []
+    assert trash.list_trashed_sessions(config_home.where) == []
 
 
 def test_deleting_checks_the_manifest_before_it_moves_files(
@@ -180,7 +180,10 @@ def test_deleting_checks_the_manifest_before_it_moves_files(
     with pytest.raises(WriteFailed, match="differs from what was written"):
         delete_session(session, config_home)
     assert client_files_with_times(config_home) == before
-    assert (trash.list_deleted(config_home.where), trash.list_stray_folders(config_home.where)) == (
+    assert (
+        trash.list_trashed_sessions(config_home.where),
+        trash.list_stray_folders(config_home.where),
+    ) == (
         [],
         [],
     )
@@ -230,7 +233,7 @@ def test_a_delete_that_cannot_be_undone_is_reported(
         with pytest.raises(WriteFailed, match="could not be put back") as told:
             delete_session(session, config_home)
     assert f"restore {SESSION}" in told.value.remedy
-    (entry,) = trash.list_deleted(config_home.where)
+    (entry,) = trash.list_trashed_sessions(config_home.where)
     assert not entry.complete
     assert deletion.empty_trash([entry], config_home.where) == []
     restore_deleted(config_home)
@@ -246,7 +249,7 @@ def test_only_one_of_two_simultaneous_deletes_succeeds(config_home: ConfigHome) 
     time.sleep(0.002)  # An entry of the trash is named after the time in milliseconds.
     with pytest.raises((SessionNotFound, SessionOpen)):
         deletion.move_to_trash(second, config_home.where, force=True)
-    assert trash.list_deleted(config_home.where) == [entry]
+    assert trash.list_trashed_sessions(config_home.where) == [entry]
 
 
 def test_an_open_session_is_deleted_only_with_force(config_home: ConfigHome) -> None:
@@ -311,7 +314,7 @@ def test_deleting_does_not_follow_links_of_a_session(
     restore_deleted(config_home)
     assert (folder / SESSION / "out").is_symlink()
     delete_session(locate.session_file(path), config_home)
-    deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where)
+    deletion.empty_trash(trash.list_trashed_sessions(config_home.where), config_home.where)
     assert (mine / "precious").read_bytes() == b"precious"
     assert not os.path.lexists(entry.folder)
 
@@ -325,7 +328,7 @@ def test_a_restore_never_overwrites_a_session(config_home: ConfigHome) -> None:
     with pytest.raises(PathTaken):
         restoring.plan_restore(entry, config_home.where)
     assert client_files_with_times(config_home) == before
-    assert trash.list_deleted(config_home.where) == [entry]
+    assert trash.list_trashed_sessions(config_home.where) == [entry]
 
 
 def test_a_restore_reports_files_that_already_exist(config_home: ConfigHome) -> None:
@@ -468,7 +471,9 @@ def test_a_locator_finds_deleted_sessions(config_home: ConfigHome) -> None:
     assert find_in_trash(second, config_home.where).title == "One"
     with pytest.raises(SessionNotFound):
         find_in_trash(f"{OTHER_ID}@2020-01-01T00-00-00.000Z", config_home.where)
-    restoring.restore_session(restoring.plan_restore(again, config_home.where), config_home.where)
+    restoring.execute_restore_plan(
+        restoring.plan_restore(again, config_home.where), config_home.where
+    )
     assert find_in_trash(OTHER_ID, config_home.where).title == "One"
 
 
@@ -478,9 +483,11 @@ def test_emptying_the_trash_keeps_existing_sessions(config_home: ConfigHome) -> 
     entry = delete_session(session, config_home)
     session_with_every_file(config_home)
     before = client_files_with_times(config_home)
-    assert deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where) == [entry]
+    assert deletion.empty_trash(
+        trash.list_trashed_sessions(config_home.where), config_home.where
+    ) == [entry]
     assert client_files_with_times(config_home) == before
-    assert trash.list_deleted(config_home.where) == []
+    assert trash.list_trashed_sessions(config_home.where) == []
 
 
 @pytest.mark.parametrize(
@@ -509,7 +516,7 @@ def test_an_invalid_manifest_is_not_an_entry_of_the_trash(
     entry = delete_session(session_with_every_file(config_home), config_home)
     note = Path(entry.folder) / MANIFEST_NAME
     note.write_text(json.dumps(json.loads(note.read_text()) | changed_fields))
-    assert trash.list_deleted(config_home.where) == []
+    assert trash.list_trashed_sessions(config_home.where) == []
     assert os.path.isdir(entry.folder)
 
 
@@ -585,7 +592,7 @@ def test_a_killed_delete_is_restored_after_its_session_was_recreated(
         assert (
             exit_code_of_fork(lambda: delete_session(locate.session_file(path), config_home)) == 9
         )
-    (first,) = trash.list_deleted(config_home.where)
+    (first,) = trash.list_trashed_sessions(config_home.where)
     anew = recreate_session(config_home)
     with pytest.raises(PathTaken) as told:
         restore_deleted(config_home)
@@ -610,10 +617,13 @@ def test_a_session_that_continued_after_a_killed_delete_stays(
     with open(session.path, "ab") as stream:
         stream.write(b"{}\n")
     went_on = client_files_with_times(config_home)
-    (entry,) = trash.list_deleted(config_home.where)
+    (entry,) = trash.list_trashed_sessions(config_home.where)
     assert not entry.complete
     restore_deleted(config_home)
-    assert (client_files_with_times(config_home), trash.list_deleted(config_home.where)) == (
+    assert (
+        client_files_with_times(config_home),
+        trash.list_trashed_sessions(config_home.where),
+    ) == (
         went_on,
         [],
     )
@@ -632,7 +642,10 @@ def test_deleting_refuses_a_session_that_changes_meanwhile(
             deletion.move_to_trash(plan, config_home.where)
     assert Path(session.path).read_bytes().endswith(b"{}\n")
     assert len(client_files_with_times(config_home)) == 7
-    assert (trash.list_deleted(config_home.where), trash.list_stray_folders(config_home.where)) == (
+    assert (
+        trash.list_trashed_sessions(config_home.where),
+        trash.list_stray_folders(config_home.where),
+    ) == (
         [],
         [],
     )
@@ -661,7 +674,7 @@ def test_emptying_the_trash_completes_an_interrupted_removal(
             patch.setattr(removal, "remove_permanently", fail_for_session)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
                 deletion.empty_trash(
-                    trash.list_deleted(config_home.where),
+                    trash.list_trashed_sessions(config_home.where),
                     config_home.where,
                     trash.list_stray_folders(config_home.where),
                 )
@@ -671,7 +684,7 @@ def test_emptying_the_trash_completes_an_interrupted_removal(
             True,
             8,
         ), strays
-    assert trash.list_deleted(config_home.where) == []
+    assert trash.list_trashed_sessions(config_home.where) == []
     assert (
         deletion.empty_trash([], config_home.where, trash.list_stray_folders(config_home.where))
         == []
@@ -689,7 +702,7 @@ def test_a_delete_killed_before_its_first_move_changes_nothing(
         patch.setattr(deletion, "link_or_copy", lambda *_: os._exit(9))
         assert exit_code_of_fork(lambda: delete_session(session, config_home)) == 9
     assert client_files_with_times(config_home) == before
-    assert trash.list_deleted(config_home.where) == []
+    assert trash.list_trashed_sessions(config_home.where) == []
     (stray,) = trash.list_stray_folders(config_home.where)
     assert stray.is_half_removed
     deletion.empty_trash([], config_home.where, [stray])
@@ -709,7 +722,7 @@ def test_a_folder_without_a_session_id_is_not_an_entry(config_home: ConfigHome) 
     )
     for part in entry.parts:
         os.unlink(stored_path(entry.folder, part))
-    assert trash.list_deleted(config_home.where) == [entry]
+    assert trash.list_trashed_sessions(config_home.where) == [entry]
     (stray,) = trash.list_stray_folders(config_home.where)
     assert (stray.folder, stray.is_half_removed) == (str(other), False)
 
@@ -761,7 +774,7 @@ def test_sessions_with_one_id_share_their_backups(config_home: ConfigHome) -> No
     delete_session(first, config_home)
     last = delete_session(second, config_home)
     Path(first.path).write_bytes(b"{}\n")  # The user restored the session by hand.
-    deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where)
+    deletion.empty_trash(trash.list_trashed_sessions(config_home.where), config_home.where)
     assert not os.path.exists(last.folder)
     assert backup.read_bytes() == b"the user's file"
 
@@ -775,7 +788,7 @@ def test_only_one_command_uses_the_trash_at_a_time(
     decided = restoring.plan_restore(entry, config_home.where)
     other = deletion.plan_delete(session_with_every_file(config_home, OTHER_ID), config_home.where)
     tries: list[Callable[[], object]] = [
-        lambda: restoring.restore_session(decided, config_home.where),
+        lambda: restoring.execute_restore_plan(decided, config_home.where),
         lambda: deletion.empty_trash([entry], config_home.where),
         lambda: deletion.move_to_trash(other, config_home.where),
     ]
@@ -783,8 +796,8 @@ def test_only_one_command_uses_the_trash_at_a_time(
         for act in tries:
             with pytest.raises(SessionOpen, match="using the trash"):
                 act()
-    assert trash.list_deleted(config_home.where) == [entry]
-    restoring.restore_session(decided, config_home.where)
+    assert trash.list_trashed_sessions(config_home.where) == [entry]
+    restoring.execute_restore_plan(decided, config_home.where)
 
 
 @pytest.mark.parametrize("removal_kind", ["emptied", "restored"])
@@ -797,9 +810,9 @@ def test_a_late_restore_reports_that_its_entry_is_gone(
     if removal_kind == "emptied":
         deletion.empty_trash([entry], config_home.where)
     else:
-        restoring.restore_session(decided, config_home.where)
+        restoring.execute_restore_plan(decided, config_home.where)
     with pytest.raises(SessionNotFound) as told:
-        restoring.restore_session(decided, config_home.where)
+        restoring.execute_restore_plan(decided, config_home.where)
     assert ("is in its place" in told.value.remedy) is (removal_kind == "restored")
     assert deletion.empty_trash([entry], config_home.where) == []
 
@@ -865,7 +878,7 @@ def test_packing_the_trash_killed_at_any_step_loses_nothing(config_home: ConfigH
 
     for _ in kill_before_each_change(prepare, every=3):
         trash.pack_deleted_sessions(config_home.where, lambda: False)
-        (entry,) = trash.list_deleted(config_home.where)
+        (entry,) = trash.list_trashed_sessions(config_home.where)
         assert len(os.listdir(entry.folder)) == 2
         restore_deleted(config_home)
         assert client_files_with_times(config_home) == before
@@ -879,7 +892,7 @@ def test_packing_the_trash_does_not_block_a_restore(
     before = client_files_with_times(config_home)
     delete_session(session, config_home)
     trash.pack_deleted_sessions(config_home.where, lambda: True)
-    (entry,) = trash.list_deleted(config_home.where)
+    (entry,) = trash.list_trashed_sessions(config_home.where)
     assert not entry.transcript.where
     real_finish = PackWriter.finish_pack
 
@@ -890,7 +903,7 @@ def test_packing_the_trash_does_not_block_a_restore(
     monkeypatch.setattr(PackWriter, "finish_pack", finish_then_restore)
     trash.pack_deleted_sessions(config_home.where, lambda: False)
     assert client_files_with_times(config_home) == before
-    assert trash.list_deleted(config_home.where) == []
+    assert trash.list_trashed_sessions(config_home.where) == []
 
 
 def test_lines_written_after_a_delete_are_restored(config_home: ConfigHome) -> None:
@@ -914,7 +927,7 @@ def test_an_entry_of_version_0_2_0_can_be_restored(
     session_with_every_file(config_home)
     before = client_files_with_times(config_home), file_modes_and_times(config_home)
     folder = former_trash.move_as_version_0_2_0(config_home, SESSION)
-    (entry,) = trash.list_deleted(config_home.where)
+    (entry,) = trash.list_trashed_sessions(config_home.where)
     assert (entry.locator, entry.title, len(entry.parts)) == (
         f"{SESSION}@{folder.name}",
         "Fix the parser",
@@ -929,7 +942,9 @@ def test_an_entry_of_version_0_2_0_can_be_restored(
     former_trash.move_as_version_0_2_0(config_home, SESSION)
     assert [
         each.session_id
-        for each in deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where)
+        for each in deletion.empty_trash(
+            trash.list_trashed_sessions(config_home.where), config_home.where
+        )
     ] == [SESSION]
     assert client_files_with_times(config_home) == {}
 
@@ -941,7 +956,7 @@ def test_an_interrupted_delete_of_version_0_2_0_can_be_restored(config_home: Con
     former_trash.move_as_version_0_2_0(
         config_home, SESSION, is_complete=False, hidden_parts=(f"{SESSION}.jsonl", SESSION, "tasks")
     )
-    (entry,) = trash.list_deleted(config_home.where)
+    (entry,) = trash.list_trashed_sessions(config_home.where)
     assert not entry.complete
     restore_deleted(config_home)
     assert client_files_with_times(config_home) == before
@@ -1008,7 +1023,7 @@ def test_an_entry_packed_before_its_restore_is_restored_in_full(
     trash.pack_deleted_sessions(config_home.where, lambda: False)
     assert not os.path.lexists(stored_path(entry.folder, entry.transcript))
     assert (
-        restoring.restore_session(
+        restoring.execute_restore_plan(
             restoring.plan_restore(entry, config_home.where), config_home.where
         ).warnings
         == ()
@@ -1062,7 +1077,7 @@ def test_deleting_and_restoring_the_corpus_changes_nothing(
     assert locate.all_sessions(config_home.where) == []
     if packed:
         trash.pack_deleted_sessions(config_home.where, lambda: False)
-    for entry in trash.list_deleted(config_home.where):
+    for entry in trash.list_trashed_sessions(config_home.where):
         assert bool(entry.transcript.where) is packed
         restore_deleted(config_home, entry.locator)
     assert (client_files_with_times(config_home), file_modes_and_times(config_home)) == before

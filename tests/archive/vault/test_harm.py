@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.archive.vault import commit, restore
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.locate_archived import find_archived as named
-from resume_hooks.archive.vault.locate_archived import list_earlier_states, name_earlier_state
+from resume_hooks.archive.vault.locate_archived import list_earlier_states, make_earlier_state_name
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import archive_folder, vault_folder
 from resume_hooks.sessions.archived.manifest import (
@@ -60,7 +60,7 @@ def test_a_zeroed_unpacked_file_is_not_used(config_home: ConfigHome, has_old_mti
     else:
         assert Path(unpacked_transcript(kept, config_home.where)).read_bytes() == before[kept.place]
         path.write_bytes(bytes(status.st_size))
-    restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
+    restore.execute_restore_plan(restore.plan_restore(kept, config_home.where), config_home.where)
     assert client_files(config_home) == before
 
 
@@ -194,7 +194,7 @@ def test_an_earlier_state_has_its_own_title(config_home: ConfigHome) -> None:
     write_session(config_home.project(), SESSION, rows, mtime=FIVE_DAYS_AGO)
     now = archive_session(locate.session_file(session.path), config_home.where)
     (state,) = list_earlier_states(now)
-    earlier = named(f"{SESSION}@{name_earlier_state(state)}", config_home.where)
+    earlier = named(f"{SESSION}@{make_earlier_state_name(state)}", config_home.where)
     assert (
         restore.plan_restore(earlier, config_home.where).archived_session.title == "Fix the parser"
     )

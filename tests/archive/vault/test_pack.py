@@ -213,7 +213,7 @@ VAULT_CHANGE_FUNCTIONS: dict[str, Callable[[ConfigHome], Any]] = {
         list_archived(home.where)[0], lambda line: line.replace(b"large", b"LARGE"), home.where
     ),
     "open": lambda home: unpacked_transcript(list_archived(home.where)[0], home.where),
-    "restore": lambda home: restore.restore_session(
+    "restore": lambda home: restore.execute_restore_plan(
         restore.plan_restore(list_archived(home.where)[0], home.where), home.where
     ),
 }

@@ -62,7 +62,8 @@ def remove_without_delay(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(policy, "MIN_SECONDS_BETWEEN_POLICY_RUNS", 0)
     monkeypatch.setattr(policy, "DAILY_REMOVAL_DIVISOR", 1)
     note = Path(
-        make_private_folder(vault_folder(config_home.where), config_home.where), policy.POLICY_FILE
+        make_private_folder(vault_folder(config_home.where), config_home.where),
+        policy.POLICY_STATE_FILE,
     )
     note.write_text(json.dumps({"version": 1, "announced": int(time.time())}))
 
@@ -80,12 +81,16 @@ def test_an_environment_variable_removes_no_copies(
     hostile = Where({**config_home.environ, variable: "1"})
     for _ in range(3):
         assert policy.apply_policy(hostile) == []
-        policy.claim_removal_announcement(hostile)
+        policy.take_pending_removal_announcement(hostile)
     assert archived_ids(config_home) == {one}
     stored_settings.store_setting("vault", "1", config_home.where)
-    assert policy.find_due_sessions(Where({**config_home.environ, variable: "40G"})) == []
-    assert policy.find_due_sessions(Where({**config_home.environ, variable: "off"})) == []
-    assert len(policy.find_due_sessions(hostile)) == 1
+    assert (
+        policy.find_sessions_due_for_removal(Where({**config_home.environ, variable: "40G"})) == []
+    )
+    assert (
+        policy.find_sessions_due_for_removal(Where({**config_home.environ, variable: "off"})) == []
+    )
+    assert len(policy.find_sessions_due_for_removal(hostile)) == 1
 
 
 def test_a_smaller_limit_is_announced_and_removes_a_tenth_a_day(
@@ -103,10 +108,10 @@ def test_a_smaller_limit_is_announced_and_removes_a_tenth_a_day(
     for _ in range(3):
         assert policy.apply_policy(config_home.where) == []
         now += 3 * DAY  # Nothing was announced yet, so the time does not matter.
-    said = policy.claim_removal_announcement(config_home.where)
+    said = policy.take_pending_removal_announcement(config_home.where)
     assert "the oldest 20 sessions are removed, a tenth of them each day" in said
     assert "config vault 40G" in said
-    assert policy.claim_removal_announcement(config_home.where) == ""
+    assert policy.take_pending_removal_announcement(config_home.where) == ""
     counts = []
     for _ in range(4):
         counts.append(len(policy.apply_policy(config_home.where)))
@@ -135,15 +140,19 @@ def test_the_oldest_copies_are_removed_first(config_home: ConfigHome) -> None:
     )
     takes = [each.stored for each in list_archived(config_home.where)]
     stored_settings.store_setting("vault", "0", config_home.where)
-    assert policy.find_due_sessions(config_home.where) == []
+    assert policy.find_sessions_due_for_removal(config_home.where) == []
     stored_settings.store_setting("vault", str(sum(takes) - 1), config_home.where)
-    assert [each.session_id for each, *_ in policy.find_due_sessions(config_home.where)] == [one]
+    assert [
+        each.session_id for each, *_ in policy.find_sessions_due_for_removal(config_home.where)
+    ] == [one]
     assert [
         each.session_id
-        for each, *_ in policy.find_due_sessions(config_home.where, kept_session_ids=[one])
+        for each, *_ in policy.find_sessions_due_for_removal(
+            config_home.where, kept_session_ids=[one]
+        )
     ] == [two]
     (gone,) = policy.apply_policy(config_home.where)
-    assert "the setting vault" in gone.removal_sentence
+    assert "the setting vault" in gone.describe_removal()
     assert archived_ids(config_home) == {two, three}
 
 
@@ -155,7 +164,9 @@ def test_an_ancestor_of_an_existing_session_is_never_removed(config_home: Config
     three = archive_old_session(config_home, 3, 80, parent_number=2, keep_file=True)
     other = archive_old_session(config_home, 4, 10)
     stored_settings.store_setting("vault", "1", config_home.where)
-    assert {each.session_id for each, *_ in policy.find_due_sessions(config_home.where)} == {
+    assert {
+        each.session_id for each, *_ in policy.find_sessions_due_for_removal(config_home.where)
+    } == {
         three,
         other,
     }
@@ -177,7 +188,7 @@ def test_an_employer_limits_the_age_of_copies(
     monkeypatch.setattr(policy, "read_managed_retention", lambda: ("/etc/x", 30))
     assert policy.apply_policy(config_home.where) == policy.apply_policy(config_home.where) == []
     assert policy.read_removed_sessions(config_home.where) == []
-    note = Path(vault_folder(config_home.where), policy.POLICY_FILE)
+    note = Path(vault_folder(config_home.where), policy.POLICY_STATE_FILE)
     # In the first case the clock was wrong. In the second case the copy was noted only a minute ago.
     for since in (
         time.time() + 9 * DAY,
@@ -226,8 +237,8 @@ def test_copies_of_another_config_home_stay(config_home: ConfigHome, tmp_path: P
     assert list_archived(Where(other)) == [found]
     stored_settings.store_setting("vault", "1", Where(shared))
     assert (
-        policy.find_due_sessions(Where(other)),
-        [each.session_id for each, *_ in policy.find_due_sessions(Where(shared))],
+        policy.find_sessions_due_for_removal(Where(other)),
+        [each.session_id for each, *_ in policy.find_sessions_due_for_removal(Where(shared))],
     ) == ([], [own])
     row = ArchivedSessionRow.model_validate(found)
     assert (row.present, row.file) == (True, str(path))

@@ -15,7 +15,7 @@ from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.locate_archived import (
     find_archived,
     list_earlier_states,
-    name_earlier_state,
+    make_earlier_state_name,
 )
 from resume_hooks.errors import (
     AmbiguousLocator,
@@ -36,7 +36,7 @@ DAY = 24 * 60 * 60
 
 def restore_archived(home: ConfigHome, locator: str = SESSION) -> retrieval.RestorePlan:
     """Restore an archived session and return the plan."""
-    return retrieval.restore_session(
+    return retrieval.execute_restore_plan(
         retrieval.plan_restore(find_archived(locator, home.where), home.where), home.where
     )
 
@@ -162,7 +162,7 @@ def test_an_earlier_state_is_restored_next_to_the_current_one(config_home: Confi
     now = archive_session(locate.session_file(str(path)), config_home.where)
     (state,) = list_earlier_states(now)
     assert restore_archived(config_home).files == ()
-    done = restore_archived(config_home, f"{SESSION}@{name_earlier_state(state)}")
+    done = restore_archived(config_home, f"{SESSION}@{make_earlier_state_name(state)}")
     assert Path(done.target_path).read_bytes() == long.replace(
         SESSION.encode(), done.session_id.encode()
     )

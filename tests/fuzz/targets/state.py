@@ -221,7 +221,7 @@ def make_trash_note_check(home: ConfigHome) -> TryCase:
             draws, {"version": 1, "complete": draws.flip_coin(), **texts, "parts": parts}
         )
         (folder / MANIFEST_NAME).write_bytes(row)
-        held = trash.list_deleted(home.where)
+        held = trash.list_trashed_sessions(home.where)
         assert len(held) + len(trash.list_stray_folders(home.where)) == 1
         for entry in held:
             assert all(

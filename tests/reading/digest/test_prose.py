@@ -149,12 +149,12 @@ def test_reports_of_finished_work_are_not_announcements(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "is_asking"),
+    ("text", "ask_first"),
     [("Shall I?", True), ("**Which?**", True), ("いい\uff1f", True), ("No. Yes.", False)],
 )
-def test_sentences_that_end_in_a_question_mark_are_questions(text: str, is_asking: bool) -> None:
+def test_sentences_that_end_in_a_question_mark_are_questions(text: str, ask_first: bool) -> None:
     """A sentence that ends in a question mark, possibly followed by ``**``, is a question."""
-    assert is_question(text) is is_asking
+    assert is_question(text) is ask_first
 
 
 @pytest.mark.parametrize(

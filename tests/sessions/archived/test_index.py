@@ -100,7 +100,7 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     assert kept is not None
     assert index_status(config_home.where).archived_session_count == 1
     assert index_status(config_home.where).outdated_file_count == 0
-    restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
+    restore.execute_restore_plan(restore.plan_restore(kept, config_home.where), config_home.where)
     os.utime(path, (OLD_FILE_TIME, OLD_FILE_TIME))
     read_index(config_home)
     assert index_status(config_home.where)[3:] == (2, *index_status(config_home.where)[4:7], 0, 0)

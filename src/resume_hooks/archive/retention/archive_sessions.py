@@ -18,7 +18,7 @@ from resume_hooks.archive.vault.archive_session import (
     archive_session,
     is_archive_current,
 )
-from resume_hooks.archive.vault.policy import DroppedSession
+from resume_hooks.archive.vault.policy import RemovedSession
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived
@@ -52,7 +52,7 @@ class ArchiveReport(NamedTuple):
     """The outcome for each session, and the sessions that the policy then removed from the vault."""
 
     outcomes: tuple[ArchiveOutcome, ...]
-    removed_sessions: tuple[DroppedSession, ...]
+    removed_sessions: tuple[RemovedSession, ...]
 
 
 def archive_sessions(

@@ -95,7 +95,7 @@ class ClientFiles:
         if folder not in self._subagents_by_folder:
             self._subagents_by_folder[folder] = subagents_by_session(folder)
         for path in self._subagents_by_folder[folder].get(session.session_id, []):
-            files += self._yield_client_file(path, f"{key}/{os.path.basename(path)}")
+            files += self._list_file_if_archivable(path, f"{key}/{os.path.basename(path)}")
         for config_folder in FOLDERS_WITH_ID_SUBFOLDERS if for_deletion else [HISTORY_FOLDER]:
             place = f"{config_folder}/{session.session_id}"
             by_id_folder = path_in_config_home(place, self._where)
@@ -124,13 +124,15 @@ class ClientFiles:
             return
         for entry in sorted_entries:
             if not entry.is_dir(follow_symlinks=False):
-                yield from self._yield_client_file(entry.path, f"{relative_path}/{entry.name}")
+                yield from self._list_file_if_archivable(
+                    entry.path, f"{relative_path}/{entry.name}"
+                )
             elif depth:
                 yield from self._scan_folder(entry.path, f"{relative_path}/{entry.name}", depth - 1)
             else:
                 self._failures.append(f"{entry.path} is nested too deeply")
 
-    def _yield_client_file(self, path: str, relative_path: str) -> Iterator[ClientFile]:
+    def _list_file_if_archivable(self, path: str, relative_path: str) -> Iterator[ClientFile]:
         try:
             status = os.lstat(path)
         except OSError:
@@ -396,7 +398,7 @@ def _append_file(
         )
         prefix_hash = _PrefixHash(previous_version.size if previous_version else 0)
         added_part = pack.add_file(
-            new_part, prefix_hash.hash_chunks(read_chunks(stream.fileno(), status.st_size))
+            new_part, prefix_hash.hash_while_yielding(read_chunks(stream.fileno(), status.st_size))
         )
     if added_part.size < status.st_size:
         raise OSError(errno.EIO, "The file was cut short while it was read", client_file.path)
@@ -415,7 +417,7 @@ class _PrefixHash:
         self._remaining_bytes = prefix_bytes
         self._hash = hashlib.sha256()
 
-    def hash_chunks(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    def hash_while_yielding(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the chunks unchanged, and add them to the hash."""
         for chunk in chunks:
             self._hash.update(chunk[: self._remaining_bytes])

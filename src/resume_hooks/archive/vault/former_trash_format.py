@@ -40,7 +40,7 @@ from resume_hooks.storage.typed_rows import parse_row
 from resume_hooks.transcripts.provenance import read_parent
 
 
-class FormerTrashFile(NamedTuple):
+class FormerTrashItem(NamedTuple):
     """A file or folder of a deleted session.
 
     ``place`` is its original path relative to the config home.
@@ -66,7 +66,7 @@ class FormerTrashEntry(NamedTuple):
     cwd: str
     ended: str
     deleted_at: str
-    parts: tuple[FormerTrashFile, ...]
+    parts: tuple[FormerTrashItem, ...]
     complete: bool
 
 
@@ -79,8 +79,8 @@ def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
     if entry is None:
         return None
     if not entry.complete:
-        _finish_deletion(entry, folder, where)
-    parts = tuple(file for part in entry.parts for file in _list_trashed_files(part, folder))
+        _finish_interrupted_deletion(entry, folder, where)
+    parts = tuple(file for part in entry.parts for file in _list_files_of_trash_item(part, folder))
     if not parts or parts[0].place != entry.parts[0].place:
         return None
     parent = read_parent(os.path.join(folder, entry.parts[0].name)) or ()
@@ -100,7 +100,7 @@ def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
     )
 
 
-def has_no_moved_files(folder: str) -> bool:
+def was_interrupted_before_first_move(folder: str) -> bool:
     """Check whether a deletion was interrupted before it had moved any file."""
     entry = _read_manifest(folder)
     trashed_paths = (os.path.join(folder, part.name) for part in entry.parts) if entry else ()
@@ -127,21 +127,21 @@ def _read_manifest(folder: str) -> FormerTrashEntry | None:
     return None
 
 
-def _list_trashed_files(trashed_item: FormerTrashFile, folder: str) -> Iterator[ArchivedFile]:
+def _list_files_of_trash_item(trash_item: FormerTrashItem, folder: str) -> Iterator[ArchivedFile]:
     """Yield the files that belong to a file or folder in the trash.
 
     An empty file is skipped if its content is missing because the deletion was interrupted.
     """
-    trashed_path = os.path.join(folder, trashed_item.name)
+    trashed_path = os.path.join(folder, trash_item.name)
     for name in list_files_below(trashed_path) if os.path.lexists(trashed_path) else ():
         status = os.lstat(os.path.join(trashed_path, name) if name else trashed_path)
-        if name or status.st_size or not trashed_item.size:
+        if name or status.st_size or not trash_item.size:
             yield describe_stored_file(
-                "/".join([trashed_item.place, *filter(None, name.split(os.sep))]), status
+                "/".join([trash_item.place, *filter(None, name.split(os.sep))]), status
             )
 
 
-def _finish_deletion(entry: FormerTrashEntry, folder: str, where: Where) -> None:
+def _finish_interrupted_deletion(entry: FormerTrashEntry, folder: str, where: Where) -> None:
     """Finish a deletion that version 0.2.0 began and that was interrupted.
 
     The deletion has renamed files to hidden names next to their original paths. Move these files

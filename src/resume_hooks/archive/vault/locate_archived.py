@@ -16,7 +16,7 @@ from resume_hooks.sessions.locate import candidate_row, match_archived
 LONGER_ID_ADVICE = "Give more characters of the id, or the path of the file."
 EARLIER_STATE_ADVICE = "Name one of these with its id and instant: resume-hooks restore ID@INSTANT"
 
-_STATE_LOCATOR_PATTERN = re.compile(r"(.*)@([0-9TZ:.-]+)")
+_LOCATOR_WITH_TIME_PATTERN = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
 
 def find_archived(
@@ -39,7 +39,7 @@ def find_archived(
         raise UsageError("The locator is empty", "Give an id or a title.")
     candidates = list_archived(where) if deleted_sessions is None else deleted_sessions
     matches = match_archived(locator_text, candidates, where, match_title_parts=match_title_parts)
-    if not matches and (state_match := _STATE_LOCATOR_PATTERN.fullmatch(locator_text)):
+    if not matches and (state_match := _LOCATOR_WITH_TIME_PATTERN.fullmatch(locator_text)):
         matches_without_state = match_archived(
             state_match[1], candidates, where, match_title_parts=match_title_parts
         )
@@ -51,7 +51,7 @@ def find_archived(
         archived_matches = (match for match in matches_without_state if not match.deleted_at)
         for match in archived_matches:
             for earlier in list_earlier_states(match):
-                if name_earlier_state(earlier) == instant:
+                if make_earlier_state_name(earlier) == instant:
                     matches.append(select_earlier_state(match, earlier))
     if not matches:
         raise SessionNotFound(
@@ -80,7 +80,7 @@ def list_earlier_states(archived: ArchivedSession) -> list[EarlierState]:
     ]
 
 
-def name_earlier_state(earlier_state: EarlierState) -> str:
+def make_earlier_state_name(earlier_state: EarlierState) -> str:
     """Return the name of an earlier state, which is the time at which it was archived.
 
     In a locator, the name follows the session's id and ``@``.

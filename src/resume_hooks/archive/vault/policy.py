@@ -41,10 +41,10 @@ from resume_hooks.system.claude_settings import read_managed_retention
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-POLICY_FILE = "policy.json"
+POLICY_STATE_FILE = "policy.json"
 """The name of a file in the vault. A run of the policy stores data in it for the next run."""
 
-POLICY_VERSION = 1
+POLICY_STATE_VERSION = 1
 
 MIN_SECONDS_BETWEEN_POLICY_RUNS = 20 * 60 * 60
 """A session is removed only if two runs, at least this number of seconds apart, find it too old. A
@@ -70,8 +70,8 @@ MAX_DUE_SESSIONS = 5_000
 been removed."""
 
 
-class DroppedSession(NamedTuple):
-    """An archived session that the policy has removed or will remove.
+class RemovedSession(NamedTuple):
+    """An archived session that the policy has removed from the vault.
 
     ``reason`` is the end of a sentence.
     """
@@ -81,16 +81,15 @@ class DroppedSession(NamedTuple):
     stored_bytes: int
     reason: str
 
-    @property
-    def removal_sentence(self) -> str:
-        """A sentence that tells the user about the removal."""
+    def describe_removal(self) -> str:
+        """Return a sentence that tells the user about the removal."""
         size = format_bytes(self.stored_bytes)
         return (
             f"{self.title} ({self.session_id}, {size}) was removed from the vault: {self.reason}."
         )
 
 
-class RemovedSession(NamedTuple):
+class RemovalRecord(NamedTuple):
     """An entry in the vault's record of removed sessions.
 
     ``stored_bytes`` is the session's size in the vault, and ``reason`` is the end of a sentence.
@@ -102,7 +101,7 @@ class RemovedSession(NamedTuple):
     reason: str
 
 
-class DueSession(NamedTuple):
+class SessionDueForRemoval(NamedTuple):
     """An archived session that is due for removal.
 
     ``reason`` is the end of a sentence. If ``is_too_old`` is false, the vault is too large.
@@ -113,7 +112,9 @@ class DueSession(NamedTuple):
     is_too_old: bool
 
 
-def find_due_sessions(where: Where, kept_session_ids: Collection[str] = ()) -> list[DueSession]:
+def find_sessions_due_for_removal(
+    where: Where, kept_session_ids: Collection[str] = ()
+) -> list[SessionDueForRemoval]:
     """Return the sessions that the policy removes, oldest first.
 
     Sessions in ``kept_session_ids`` are not removed because of the vault's size. All manifests are
@@ -128,7 +129,7 @@ def find_due_sessions(where: Where, kept_session_ids: Collection[str] = ()) -> l
         )
         cutoff_ms = (time.time() - managed_period * DAY) * 1000
         return [
-            DueSession(session, reason, is_too_old=True)
+            SessionDueForRemoval(session, reason, is_too_old=True)
             for session, end_time in end_times
             if end_time is not None and end_time <= cutoff_ms
         ]
@@ -139,7 +140,7 @@ def find_due_sessions(where: Where, kept_session_ids: Collection[str] = ()) -> l
     if not 0 < size_limit < total_bytes:
         return []
     due_sessions, kept_ids = (
-        list[DueSession](),
+        list[SessionDueForRemoval](),
         {*kept_session_ids, *_find_needed_ancestors(archived_sessions, where)},
     )
     for session in archived_sessions:
@@ -149,7 +150,7 @@ def find_due_sessions(where: Where, kept_session_ids: Collection[str] = ()) -> l
             and not is_other_config_home(session.home, where)
         ):
             due_sessions.append(
-                DueSession(
+                SessionDueForRemoval(
                     session,
                     f"archived copies exceed {format_bytes(size_limit)}, the limit in the setting vault",
                     is_too_old=False,
@@ -172,15 +173,15 @@ def _read_size_limit(where: Where) -> int:
     return max(limit_bytes or 0 for limit_bytes in limits)
 
 
-def apply_policy(where: Where, *, kept_session_ids: Collection[str] = ()) -> list[DroppedSession]:
+def apply_policy(where: Where, *, kept_session_ids: Collection[str] = ()) -> list[RemovedSession]:
     """Remove, record and return the sessions that are due for removal.
 
     A session that has just become due is not removed yet. If a session cannot be removed, the next
     run tries again.
     """
-    removed_sessions: list[DroppedSession] = []
-    due_sessions, now = find_due_sessions(where, kept_session_ids), time.time()
-    too_old_ids = record_due_sessions(
+    removed_sessions: list[RemovedSession] = []
+    due_sessions, now = find_sessions_due_for_removal(where, kept_session_ids), time.time()
+    too_old_ids = record_and_find_removable_ids(
         [each.session_id for each, _, is_too_old in due_sessions if is_too_old], where, now
     )
     todays_ids = _choose_sessions_to_remove(
@@ -191,12 +192,12 @@ def apply_policy(where: Where, *, kept_session_ids: Collection[str] = ()) -> lis
             with contextlib.suppress(ResumeHooksError):
                 remove_archived(each, where)
                 removed_sessions.append(
-                    DroppedSession(each.session_id, each.title, each.stored, reason)
+                    RemovedSession(each.session_id, each.title, each.stored, reason)
                 )
     if removed_sessions:
         removed_ids, due_since = (
             {each.session_id for each in removed_sessions},
-            _read_policy(where).get("since"),
+            _read_policy_state(where).get("since"),
         )
         if isinstance(due_since, dict):
             remaining_since = {
@@ -205,10 +206,10 @@ def apply_policy(where: Where, *, kept_session_ids: Collection[str] = ()) -> lis
         else:
             remaining_since = {}
         rows = [
-            RemovedSession(each.session_id, clock.now(), each.stored_bytes, each.reason)
+            RemovalRecord(each.session_id, clock.now(), each.stored_bytes, each.reason)
             for each in removed_sessions
         ]
-        _write_policy(where, remaining_since, [*read_removed_sessions(where), *rows])
+        _write_policy_state(where, remaining_since, [*read_removed_sessions(where), *rows])
     return removed_sessions
 
 
@@ -224,7 +225,8 @@ def _choose_sessions_to_remove(
         removal.remove_if_possible(announcement_note, where.state)
         return set()
     announcement_time, last_removal_time = (
-        _parse_past_instant(_read_policy(where).get(name), now) for name in ("announced", "shrunk")
+        _parse_past_instant(_read_policy_state(where).get(name), now)
+        for name in ("announced", "shrunk")
     )
     if not announcement_time or (
         now - announcement_time > ANNOUNCEMENT_VALIDITY_SECONDS
@@ -253,13 +255,13 @@ def _choose_sessions_to_remove(
     return chosen_ids
 
 
-def claim_removal_announcement(where: Where) -> str:
+def take_pending_removal_announcement(where: Where) -> str:
     """Return the announcement of the coming removals if it has not been made yet, else ``""``."""
     announcement_note = os.path.join(where.state, ANNOUNCEMENT_DUE_MARKER_FILE)
     if not os.path.lexists(announcement_note):
         return ""
     oversize_sessions = []
-    for each, _, is_too_old in find_due_sessions(where):
+    for each, _, is_too_old in find_sessions_due_for_removal(where):
         if not is_too_old:
             oversize_sessions.append(each)
     with contextlib.suppress(OSError):
@@ -292,7 +294,7 @@ def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Wher
     linked_parents = {}
     for link in read_links(where):
         linked_parents[link.child_id] = link.parent_id
-    deleted_sessions = trash.list_deleted(where)
+    deleted_sessions = trash.list_trashed_sessions(where)
     recorded_parents = {}
     for each in (*archived_sessions, *deleted_sessions):
         if each.about.parent:
@@ -317,14 +319,15 @@ def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Wher
     return ancestor_ids
 
 
-def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set[str]:
-    """Record when sessions became due for removal. Return the ids of those due for long enough.
+def record_and_find_removable_ids(too_old_ids: Sequence[str], where: Where, now: float) -> set[str]:
+    """Record when sessions were first found too old. Return the ids of those that can be removed.
 
-    These have been due for at least ``MIN_SECONDS_BETWEEN_POLICY_RUNS`` seconds. ``now`` is in
-    seconds since the epoch. Only the first ``MAX_DUE_SESSIONS`` sessions are recorded. Sessions that
-    are no longer due are removed from the record.
+    A session can be removed if it was first found too old at least
+    ``MIN_SECONDS_BETWEEN_POLICY_RUNS`` seconds ago. ``now`` is in seconds since the epoch. Only the
+    first ``MAX_DUE_SESSIONS`` sessions are recorded. Sessions that are no longer too old are removed
+    from the record.
     """
-    row = _read_policy(where)
+    row = _read_policy_state(where)
     since = row.get("since")
     recorded_times = since if isinstance(since, dict) else {}
     past_times = {}
@@ -333,10 +336,10 @@ def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set
             past_times[session_id] = since_time
     due_since = {
         session_id: past_times.get(session_id, int(now))
-        for session_id in due_ids[:MAX_DUE_SESSIONS]
+        for session_id in too_old_ids[:MAX_DUE_SESSIONS]
     }
     if due_since != recorded_times:
-        _write_policy(where, due_since, read_removed_sessions(where))
+        _write_policy_state(where, due_since, read_removed_sessions(where))
     return {
         session_id
         for session_id, first_due_time in due_since.items()
@@ -344,11 +347,11 @@ def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set
     }
 
 
-def read_removed_sessions(where: Where) -> list[RemovedSession]:
+def read_removed_sessions(where: Where) -> list[RemovalRecord]:
     """Return the sessions that the policy removed, as far as they are recorded, oldest removal first."""
-    rows = _read_policy(where).get("went")
+    rows = _read_policy_state(where).get("went")
     if isinstance(rows, list):
-        sessions = [parse_row(RemovedSession, row) for row in rows]
+        sessions = [parse_row(RemovalRecord, row) for row in rows]
     else:
         sessions = []
     return [row for row in sessions if row and is_session_id(row.session_id)][
@@ -356,30 +359,30 @@ def read_removed_sessions(where: Where) -> list[RemovedSession]:
     ]
 
 
-def _read_policy(where: Where) -> dict[str, object]:
+def _read_policy_state(where: Where) -> dict[str, object]:
     if is_private_folder(vault_folder(where), where):
-        row = read_json_object(_policy_path(where))
+        row = read_json_object(_policy_state_path(where))
     else:
         row = {}
-    if row.get("version") == POLICY_VERSION:
+    if row.get("version") == POLICY_STATE_VERSION:
         return row
     return {}
 
 
-def _write_policy(
-    where: Where, due_since: Mapping[str, object], removed_sessions: Sequence[RemovedSession]
+def _write_policy_state(
+    where: Where, due_since: Mapping[str, object], removed_sessions: Sequence[RemovalRecord]
 ) -> None:
     """Record when sessions became due, and which sessions were removed.
 
     If the file cannot be written, the next run does not know how long sessions have been due, and
     therefore removes no session because of its age.
     """
-    previous_policy = _read_policy(where)
+    previous_state = _read_policy_state(where)
     instants: dict[str, object] = {}
     for name in ("announced", "shrunk"):
-        if name in previous_policy:
-            instants[name] = previous_policy[name]
-    _write_policy_fields(
+        if name in previous_state:
+            instants[name] = previous_state[name]
+    _write_policy_state_fields(
         where,
         {
             "since": due_since,
@@ -394,15 +397,17 @@ def _record_policy_times(where: Where, **instants: int) -> None:
 
     Only removals because of the vault's size count. The times are in seconds since the epoch.
     """
-    _write_policy_fields(where, {"since": {}, "went": [], **_read_policy(where), **instants})
+    _write_policy_state_fields(
+        where, {"since": {}, "went": [], **_read_policy_state(where), **instants}
+    )
 
 
-def _write_policy_fields(where: Where, values: Mapping[str, object]) -> None:
-    row, path = {**values, "version": POLICY_VERSION}, _policy_path(where)
+def _write_policy_state_fields(where: Where, values: Mapping[str, object]) -> None:
+    row, path = {**values, "version": POLICY_STATE_VERSION}, _policy_state_path(where)
     with contextlib.suppress(OSError):
         if is_private_folder(vault_folder(where), where):
             state_file.replace_state_file(path, orjson.dumps(row) + b"\n", where)
 
 
-def _policy_path(where: Where) -> str:
-    return os.path.join(vault_folder(where), POLICY_FILE)
+def _policy_state_path(where: Where) -> str:
+    return os.path.join(vault_folder(where), POLICY_STATE_FILE)

@@ -57,7 +57,7 @@ from resume_hooks.transcripts.raw_edit import set_session_id
 MIN_DAYS_UNTIL_DELETION = 7
 """The minimum number of days before the client may delete a restored session because of its age."""
 
-AGE_WARNING = (
+RESTORED_SESSION_TOO_OLD_WARNING = (
     "It is older than the {kept} for which the client keeps sessions, so its files got a later "
     "time. The client keeps it for {left} more."
 )
@@ -139,7 +139,7 @@ def _plan_restore_from_vault(archived: ArchivedSession, where: Where) -> Restore
         existing_path = find_session(archived.session_id, where) or _path_if_not_empty(client_path)
         session_id, path = archived.session_id, existing_path or client_path
         if existing_path and not _begins_with_archived_transcript(existing_path, archived):
-            session_id = _derive_session_id(archived)
+            session_id = _make_restored_session_id(archived)
             path = os.path.join(os.path.dirname(client_path), f"{session_id}.jsonl")
             warnings.append(NEW_ID_WARNING.format(path=existing_path))
             existing_path = path if os.path.lexists(path) else ""
@@ -175,7 +175,7 @@ def _begins_with_archived_transcript(path: str, archived: ArchivedSession) -> bo
     return os.path.getsize(path) >= size and sha256_of_file(path, size) == sha256
 
 
-def _derive_session_id(archived: ArchivedSession) -> str:
+def _make_restored_session_id(archived: ArchivedSession) -> str:
     """Return a new id for a session, which depends only on its old id and its content."""
     content = f"{archived.session_id} {archived.transcript.sha256}"
     digest_of_content = hashlib.sha256(content.encode()).digest()
@@ -257,17 +257,17 @@ def _make_age_warnings(archived: ArchivedSession, where: Where) -> list[str]:
     if days is None:
         return []
     written_time = archived.transcript.mtime_ns / 1e9
-    if written_time >= _find_earliest_allowed_time(archived.cwd, where):
+    if written_time >= _find_earliest_safe_mtime(archived.cwd, where):
         return []
     return [
-        AGE_WARNING.format(
+        RESTORED_SESSION_TOO_OLD_WARNING.format(
             kept=format_count(days, "day"),
             left=format_count(_choose_min_days_until_deletion(days), "day"),
         )
     ]
 
 
-def restore_session(plan: RestorePlan, where: Where) -> RestorePlan:
+def execute_restore_plan(plan: RestorePlan, where: Where) -> RestorePlan:
     """Restore an archived session. Return the plan that was carried out.
 
     A deleted session is then removed from the trash, unless a file could not be restored because
@@ -328,7 +328,7 @@ def restore_files_stored_by_id(entry: ArchivedSession, where: Where) -> None:
 def _restore_planned_files(plan: RestorePlan, where: Where) -> RestorePlan:
     """Write all files of a plan. For a deleted session, the caller must have locked the trash."""
     archived, folder = plan.archived_session, os.path.dirname(plan.target_path)
-    earliest_time = _find_earliest_allowed_time(archived.cwd, where)
+    earliest_time = _find_earliest_safe_mtime(archived.cwd, where)
     targets = []
     for part in archived.parts:
         target = _build_target_path(part, archived.session_id, plan.session_id, folder, where)
@@ -337,7 +337,7 @@ def _restore_planned_files(plan: RestorePlan, where: Where) -> RestorePlan:
         remove_stale_temporaries(target_folder)
     if archived.deleted_at:
         for target in targets:
-            _advance_file_time(target, earliest_time)
+            _ensure_minimum_mtime(target, earliest_time)
     for file in plan.files:
         try:
             _restore_file(file, plan, earliest_time, where)
@@ -367,7 +367,7 @@ def _restore_file(
     if is_empty_file(file.target_path):
         removal.remove_file(file.target_path, folder, follow_root=True)
     if not file.archived_file.where:
-        _advance_file_time(file.source_path, earliest_time)
+        _ensure_minimum_mtime(file.source_path, earliest_time)
         link_or_copy(file.source_path, file.target_path)
     elif file.archived_file.is_link:
         os.symlink(os.readlink(file.source_path), file.target_path)
@@ -399,7 +399,7 @@ def _make_restore_error(error: OSError, file: RestoredFile, plan: RestorePlan) -
     return WriteFailed(message, f"Nothing is lost. After fixing the cause, {retry_command}")
 
 
-def _advance_file_time(path: str, earliest_time: float) -> None:
+def _ensure_minimum_mtime(path: str, earliest_time: float) -> None:
     """If a file's modification time is earlier than ``earliest_time``, set it to ``earliest_time``.
 
     With an earlier time, the client might soon delete the file because of its age.
@@ -552,7 +552,7 @@ def _choose_min_days_until_deletion(retention_days: int) -> int:
     return min(MIN_DAYS_UNTIL_DELETION, (retention_days + 1) // 2)
 
 
-def _find_earliest_allowed_time(cwd: str, where: Where) -> float:
+def _find_earliest_safe_mtime(cwd: str, where: Where) -> float:
     """Return the earliest time that a restored file may have, in seconds since the epoch.
 
     Return 0 if the client never deletes sessions.

@@ -52,7 +52,7 @@ def rewrite_archived(
     with commit.lock_for_change(archived, where, "rewritten") as locked_session:
         current_session, counter = (
             trash.stat_and_hash_trashed_files(locked_session),
-            _CountingChange(change_line, change_text),
+            _ContentChanger(change_line, change_text),
         )
         with PackWriter(
             current_session.folder, commit.choose_pack_name(current_session.folder, current_session)
@@ -68,14 +68,14 @@ def rewrite_archived(
             parts=parts, earlier=tuple(states), archived_at=clock.now()
         )
         new_manifest = counter.change_manifest(
-            _update_manifest(new_manifest, where) if counter.changed_lines else new_manifest
+            _update_manifest(new_manifest, where) if counter.changed_line_count else new_manifest
         )
-        if counter.changed_lines:
+        if counter.changed_line_count:
             commit.commit_manifest(new_manifest, where)
             removal.remove_if_possible(
                 os.path.join(unpacked_folder(where), current_session.session_id), where.state
             )
-        return counter.changed_lines
+        return counter.changed_line_count
 
 
 def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
@@ -93,7 +93,7 @@ def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession
     )
 
 
-class _CountingChange:
+class _ContentChanger:
     """Applies a change to lines or whole texts, and counts how many of them it changed."""
 
     def __init__(
@@ -101,7 +101,7 @@ class _CountingChange:
         change_line: Callable[[bytes], bytes],
         change_whole_text: Callable[[bytes], bytes] | None,
     ) -> None:
-        self.changed_lines = 0
+        self.changed_line_count = 0
         self._change_line = change_line
         self._change_whole_text = change_whole_text
 
@@ -121,12 +121,12 @@ class _CountingChange:
         ):
             old_content = b"".join([first_chunk, *chunks])
             new_content = self._change_whole_text(old_content)
-            self.changed_lines += new_content != old_content
+            self.changed_line_count += new_content != old_content
             yield new_content
             return
         for line in split_lines(chain([first_chunk], chunks)):
             new_content = self._change_line(line)
-            self.changed_lines += new_content != line
+            self.changed_line_count += new_content != line
             yield new_content
 
     def change_manifest(self, archived: ArchivedSession) -> ArchivedSession:
@@ -140,5 +140,5 @@ class _CountingChange:
 
     def _change_text(self, text: str) -> str:
         new_text = self._change_line(text.encode()).decode("utf-8", "replace")
-        self.changed_lines += new_text != text
+        self.changed_line_count += new_text != text
         return new_text

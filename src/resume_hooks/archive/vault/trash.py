@@ -83,7 +83,7 @@ def remove_from_trash(folder: str, where: Where) -> None:
         removal.remove_empty_folder(parent_folder, where.state)
 
 
-def list_deleted(where: Where) -> list[ArchivedSession]:
+def list_trashed_sessions(where: Where) -> list[ArchivedSession]:
     """Return every deleted session with a readable manifest, the last deleted first."""
     deleted_sessions = (item for item in _read_trash(where) if isinstance(item, ArchivedSession))
     return sorted(deleted_sessions, key=lambda entry: entry.deleted_at, reverse=True)
@@ -117,7 +117,7 @@ def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
                 continue
             gone = folder != path and (
                 folder.endswith(REMOVED_FOLDER_SUFFIX)
-                or former_trash_format.has_no_moved_files(folder)
+                or former_trash_format.was_interrupted_before_first_move(folder)
             )
             sizes = list(list_file_sizes(folder))
             if gone or sizes:
@@ -146,11 +146,11 @@ def _stat_and_hash_file(entry: ArchivedSession, archived_file: ArchivedFile) -> 
 
 def pack_deleted_sessions(where: Where, is_time_up: Callable[[], bool]) -> None:
     """Pack deleted sessions until the time is up."""
-    for entry in list_deleted(where):
+    for entry in list_trashed_sessions(where):
         if entry.complete and not is_time_up():
             # A session that cannot be packed stays unpacked.
             with contextlib.suppress(OSError, ResumeHooksError):
-                _pack_entry(entry, where)
+                _pack_deleted_session(entry, where)
 
 
 def upgrade_manifest(entry: ArchivedSession, where: Where) -> None:
@@ -175,7 +175,7 @@ def upgrade_manifest(entry: ArchivedSession, where: Where) -> None:
                 commit.commit_manifest(stat_and_hash_trashed_files(former_entry), where)
 
 
-def _pack_entry(entry: ArchivedSession, where: Where) -> None:
+def _pack_deleted_session(entry: ArchivedSession, where: Where) -> None:
     upgrade_manifest(entry, where)
     try:
         if not entry.transcript.where:

@@ -72,11 +72,13 @@ LINES_MOVED_BY_KEY = {
 }  # fmt: skip
 
 ListSessions = Callable[[bool], Iterator[ListEntry]]
+ShowSearchAnswer = Callable[[SearchAnswer | None], None]
+MakeContentSearch = Callable[[ShowSearchAnswer], ContentSearch]
 KeyAction = Callable[[ListedSession, str], str | ListedSession]
 """A key's function: it takes a session and the message on the screen, and returns a message or a
 session."""
 
-SHORT_KEYS_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc closes"
+BRIEF_KEY_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc closes"
 ALL_KEYS_HINT = " · F1 or ? all keys"
 ALL_KEYS_HELP = (
     (
@@ -115,14 +117,14 @@ class OfferedSessions(NamedTuple):
     """The sessions to choose from, and what the user can do with them.
 
     ``list_sessions`` returns the sessions of the project of ``folder``, or of all projects if its
-    argument is True. ``key_actions`` maps additional keys to functions. ``make_search`` creates the
-    object that searches the turns, or is None if turns are not searched.
+    argument is True. ``key_actions`` maps additional keys to functions. ``make_content_search``
+    creates the object that searches the turns, or is None if turns are not searched.
     """
 
     list_sessions: ListSessions
     folder: str
     key_actions: Mapping[str, KeyAction]
-    make_search: Callable[[Callable[[SearchAnswer | None], None]], ContentSearch] | None = None
+    make_content_search: MakeContentSearch | None = None
 
 
 class Chooser:
@@ -143,10 +145,12 @@ class Chooser:
         self.shows_all_projects = shows_all_projects
         self._offered_sessions = offered_sessions
         self._ending_signal: signal.Signals | None = None
-        make_search = offered_sessions.make_search
+        make_content_search = offered_sessions.make_content_search
         self._content_search = (
-            make_search(lambda answer: self._call_in_event_loop(lambda: self._show_answer(answer)))
-            if make_search
+            make_content_search(
+                lambda answer: self._call_in_event_loop(lambda: self._show_search_answer(answer))
+            )
+            if make_content_search
             else None
         )
         self._current_search: SearchRequest | None = None
@@ -264,7 +268,7 @@ class Chooser:
             "<sigint>": lambda: self._close(None),
             "enter": self._choose_marked_session,
             "tab": self._show_next_preview,
-            "c-a": self._toggle_all_projects,
+            "c-a": self._toggle_project_scope,
             "f1": self._toggle_help,
         }
         for name, action in actions.items():
@@ -284,7 +288,7 @@ class Chooser:
     def _show_next_preview(self) -> None:
         self.preview_kind = KINDS[(KINDS.index(self.preview_kind) + 1) % len(KINDS)]
 
-    def _toggle_all_projects(self) -> None:
+    def _toggle_project_scope(self) -> None:
         self.shows_all_projects = not self.shows_all_projects
         self._load_sessions()
 
@@ -358,7 +362,7 @@ class Chooser:
             self._current_search = SearchRequest(self._input_buffer.text, self.shows_all_projects)
             self._content_search.request_search(self._current_search)
 
-    def _show_answer(self, answer: SearchAnswer | None) -> None:
+    def _show_search_answer(self, answer: SearchAnswer | None) -> None:
         if answer is not None and answer.request == self._current_search:
             self._unindexed_file_count = answer.unindexed_file_count
             self.choices.set_hits(answer.hits)
@@ -476,8 +480,8 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
     # list.
     def format_key_line() -> str:
         if chooser.terminal_size()[1] >= MIN_ROWS_FOR_HELP:
-            return SHORT_KEYS_HELP + ALL_KEYS_HINT
-        return SHORT_KEYS_HELP
+            return BRIEF_KEY_HELP + ALL_KEYS_HINT
+        return BRIEF_KEY_HELP
 
     return Layout(
         HSplit(

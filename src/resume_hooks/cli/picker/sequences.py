@@ -22,7 +22,7 @@ PASTE_START_SEQUENCE = (
 )
 DOUBLE_ESCAPE_SEQUENCE = "\x1b\x1b"
 
-_COMPLETE_SEQUENCE_PATTERN = re.compile(
+_WHOLE_ESCAPE_SEQUENCE_PATTERN = re.compile(
     r"\x1b\[M.{3}"  # a mouse report in the old format
     r"|\x1b\[\[."  # a function key of the Linux console
     r"|\x1b{1,2}\[(?![M\[])[0-?]*[ -/]*[@-~]"  # CSI; a second Escape means that Alt was pressed too
@@ -52,7 +52,7 @@ class KeyParser(Vt100Parser):
             text, escape, after_escape = remaining_input.partition("\x1b")
             super().feed(text)
             remaining_input = escape + after_escape
-            sequence = _COMPLETE_SEQUENCE_PATTERN.match(remaining_input)
+            sequence = _WHOLE_ESCAPE_SEQUENCE_PATTERN.match(remaining_input)
             if sequence is None or _DOUBLE_ESCAPE_PATTERN.fullmatch(remaining_input):
                 self._unfinished_sequence = remaining_input[:MAX_UNFINISHED_SEQUENCE_CHARACTERS]
                 return

@@ -138,7 +138,7 @@ class ArchiveDefect(StrictModel):
     message: str = defect_field(lambda defect: defect.message)
 
 
-dropped_session_field = FieldDeclarer[policy.DroppedSession]()
+dropped_session_field = FieldDeclarer[policy.RemovedSession]()
 
 
 class DroppedSession(StrictModel):

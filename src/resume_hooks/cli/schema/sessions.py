@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.archive.vault.locate_archived import list_earlier_states, name_earlier_state
+from resume_hooks.archive.vault.locate_archived import list_earlier_states, make_earlier_state_name
 from resume_hooks.cli.schema.base import (
     ByteCount,
     Commands,
@@ -71,7 +71,8 @@ class ArchivedSessionRow(StrictModel):
     )
     earlier: list[str] = archived_session_field(
         lambda kept: [
-            f"{kept.session_id}@{name_earlier_state(state)}" for state in list_earlier_states(kept)
+            f"{kept.session_id}@{make_earlier_state_name(state)}"
+            for state in list_earlier_states(kept)
         ],
         "SESSION arguments with which restore finds the earlier states",
     )

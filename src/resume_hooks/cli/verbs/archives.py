@@ -10,7 +10,7 @@ from resume_hooks.cli.options import (
     DRY_RUN_OPTION,
     PART_OPTIONS,
     YES_OPTION,
-    SessionOptions,
+    OneSessionOptions,
     VerbOptions,
     argument,
     complete_session,
@@ -103,7 +103,7 @@ class ArchiveOptions(VerbOptions, function="resume_hooks.cli.archive:archive_or_
     dry_run: bool = DRY_RUN_OPTION
 
 
-class RestoreOptions(SessionOptions, function="resume_hooks.cli.trash:restore_session"):
+class RestoreOptions(OneSessionOptions, function="resume_hooks.cli.trash:restore_session"):
     """Restore a session byte for byte to its path, from the trash or else from the vault.
 
     SESSION is an id or at least four of its first characters, a title or a part of one, a tag, a

@@ -6,7 +6,7 @@ import click
 
 from resume_hooks.cli.options import (
     MAX_CHARS_OPTION,
-    SessionOptions,
+    OneSessionOptions,
     VerbOptions,
     argument,
     complete_session,
@@ -18,7 +18,7 @@ from resume_hooks.reading.char_budget import MAX_WHOLE_RECORD_CHARACTERS
 DEFAULT_PAGE_RECORDS = 100  # the default number of records on a page
 
 
-class OutlineOptions(SessionOptions, function="resume_hooks.cli.outline:show_outline"):
+class OutlineOptions(OneSessionOptions, function="resume_hooks.cli.outline:show_outline"):
     """Show the turns of a session, one line each: the prompt, the tools, the files, the context size.
 
     SESSION may be <session>/agent-<id>, a sub-agent. Turns are numbered in file order, so a number

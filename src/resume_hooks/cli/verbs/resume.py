@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.options import GO_ON, WAYS_TO_CONTINUE, SessionOptions, flag, option
+from resume_hooks.cli.options import GO_ON, WAYS_TO_CONTINUE, OneSessionOptions, flag, option
 
 _FORMER_WAY_NAMES = {"as-is": GO_ON, "smart-trim": "trim --smart"}
 """The names of ways to continue that version 0.2.0 used, with their current names."""
 
 
-class _WayToContinueChoice(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
+class _ContinuationChoice(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
     """The type of ``--way``. It accepts the names from version 0.2.0 too."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -20,7 +20,7 @@ class _WayToContinueChoice(click.Choice):  # type: ignore[type-arg]  # generic s
         return super().convert(_FORMER_WAY_NAMES.get(value, value), param, ctx)
 
 
-class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_session"):
+class ResumeOptions(OneSessionOptions, function="resume_hooks.cli.resume:resume_session"):
     """Choose a session, compare what continuing it would cost, and continue.
 
     On a terminal, without an exact SESSION, you choose from a list that is searched as you type.
@@ -48,7 +48,7 @@ class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_ses
     everywhere: bool = flag("--all", help="Choose among the sessions of every project.")
     way_to_continue: str | None = option(
         "--way",
-        type=_WayToContinueChoice(WAYS_TO_CONTINUE),
+        type=_ContinuationChoice(WAYS_TO_CONTINUE),
         help="Continue in this way without asking.",
     )
     must_fork: bool = flag(
@@ -61,7 +61,7 @@ class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_ses
     print_only: bool = flag("--print", help="Print the command instead of starting the client.")
 
 
-class ContinueOptions(SessionOptions, function="resume_hooks.cli.continue_:continue_session"):
+class ContinueOptions(OneSessionOptions, function="resume_hooks.cli.continue_:continue_session"):
     """Start the client on the latest session of this folder, or on SESSION, in the session's own folder.
 
     If a running client has the session open, ask first. Without a terminal, only print the command.

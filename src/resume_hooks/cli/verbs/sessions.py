@@ -10,7 +10,7 @@ from resume_hooks.cli.options import (
     AGENT_OPTION,
     DRY_RUN_OPTION,
     PART_OPTIONS,
-    SessionOptions,
+    OneSessionOptions,
     VerbOptions,
     argument,
     complete_session,
@@ -73,7 +73,7 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
     part_options: Any = PART_OPTIONS
 
 
-class LineageOptions(SessionOptions, function="resume_hooks.cli.lineage:print_lineage"):
+class LineageOptions(OneSessionOptions, function="resume_hooks.cli.lineage:print_lineage"):
     """Show a session's ancestors, oldest first, and the session itself, or its descendants.
 
     An ancestor without a file is shown as missing, or as an archived copy if the vault has one.
@@ -107,7 +107,7 @@ class LineageOptions(SessionOptions, function="resume_hooks.cli.lineage:print_li
     part_options: Any = PART_OPTIONS
 
 
-class InfoOptions(SessionOptions, function="resume_hooks.cli.info:print_session_info"):
+class InfoOptions(OneSessionOptions, function="resume_hooks.cli.info:print_session_info"):
     """Show the facts about a session: id, file, title, dates, turns, context tokens, records, damage.
 
     For a session that only the vault has, the file is the archived copy. The context tokens are the

@@ -7,7 +7,7 @@ import click
 from resume_hooks import settings
 from resume_hooks.cli.options import (
     DRY_RUN_OPTION,
-    SessionOptions,
+    OneSessionOptions,
     VerbOptions,
     argument,
     flag,
@@ -23,7 +23,7 @@ def _complete_setting_names(_: click.Context, __: click.Parameter, incomplete: s
     return names
 
 
-class FsckOptions(SessionOptions, function="resume_hooks.cli.fsck:check_sessions"):
+class FsckOptions(OneSessionOptions, function="resume_hooks.cli.fsck:check_sessions"):
     """Report the defects of a session, with their records and their effect on clients.
 
     The exit code is 1 if there are errors or warnings. Notes are irregularities that clients

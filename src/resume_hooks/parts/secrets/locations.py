@@ -245,7 +245,7 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
         )
     folder, deleted_ids = (
         os.path.join(where.state, TRASH_FOLDER),
-        {entry.folder for entry in trash.list_deleted(where)},
+        {entry.folder for entry in trash.list_trashed_sessions(where)},
     )
     for path in deleted_ids:
         yield Location(TRASHED, path, _parse_session_id_below_folder(folder, path))
@@ -332,7 +332,7 @@ def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
     parent_pairs = []
     for link in read_links(where):
         parent_pairs.append((link.parent_id, link.child_id))
-    archived_sessions = (*manifest.list_archived(where), *trash.list_deleted(where))
+    archived_sessions = (*manifest.list_archived(where), *trash.list_trashed_sessions(where))
     for archived in archived_sessions:
         if archived.about.parent:
             parent_pairs.append((archived.about.parent[0], archived.session_id))

@@ -19,7 +19,7 @@ import stat
 from collections.abc import Mapping
 
 from resume_hooks.archive.vault import commit, rewrite
-from resume_hooks.archive.vault.trash import list_deleted
+from resume_hooks.archive.vault.trash import list_trashed_sessions
 from resume_hooks.derive.child import claims
 from resume_hooks.errors import ResumeHooksError, SessionOpen, WriteFailed
 from resume_hooks.parts.secrets.cleaner import SecretCleaner
@@ -193,7 +193,7 @@ def remove_scrub_leftovers(where: Where) -> None:
             removal.remove_empty_folder(folder, where.state)
     claims.remove_sidecars_of_killed_commands(where)
     commit.remove_leftover_files(where)
-    for archived in (*manifest.list_archived(where), *list_deleted(where)):
+    for archived in (*manifest.list_archived(where), *list_trashed_sessions(where)):
         with (
             contextlib.suppress(ResumeHooksError),
             commit.lock_for_change(archived, where, "cleared"),

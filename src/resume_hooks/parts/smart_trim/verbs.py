@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from resume_hooks.cli.child import (
     find_requested_model,
     get_model_time_limit,
-    make_caller,
+    make_caller_for_new_child,
     make_model_call_reporter,
     print_child,
     receipt_text,
@@ -90,18 +90,18 @@ def smart_trim(options: Any) -> Receipt:
         smart_plan, result = _ask_model(trimmable, options)
     plan_text = f"{preview.format_preview(smart_plan)}\n\n{preview.format_costs(result.costs)}"
     should_write = smart_plan.trim_plan.is_worthwhile and not options.dry_run
-    is_asking = should_write and not options.yes and options.is_interactive
+    ask_first = should_write and not options.yes and options.is_interactive
 
     def write_smart_child(_unused_plan: TrimPlan, where: Where) -> Receipt:
         return smart.write_smart_trim(smart_plan, where)
 
     receipt = write_trim(
         smart_plan.trim_plan,
-        make_caller(options),
+        make_caller_for_new_child(options),
         partial(_is_plan_confirmed, options, plan_text),
         write_smart_child,
     ).receipt
-    if should_write and not options.yes and not is_asking:
+    if should_write and not options.yes and not ask_first:
         notes = [MISSING_TERMINAL_REMEDY]
     else:
         notes = []
@@ -120,7 +120,7 @@ def smart_trim(options: Any) -> Receipt:
             outcome = receipt_text(
                 receipt, [("note", words) for words in list_remarks(smart_plan.trim_plan)]
             )
-        if is_asking:
+        if ask_first:
             return outcome
         return f"{plan_text}\n\n{outcome}"
 
@@ -134,7 +134,7 @@ def _is_plan_confirmed(options: Any, plan_text: str, _: TrimPlan) -> bool:
     if not options.is_interactive:
         return False
     print_text(plan_text)
-    return bool(options.confirm_write("Write this child?", is_asking=True))
+    return bool(options.confirm_write("Write this child?", ask_first=True))
 
 
 def _refuse_options_incompatible_with_smart(options: Any) -> None:

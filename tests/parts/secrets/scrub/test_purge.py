@@ -117,12 +117,12 @@ def test_no_secret_is_left_anywhere(planted_home: PlantedHome) -> None:
     """
     home, before = planted_home.home, find_secrets_by_path(planted_home.home)
     assert len(before) > 30
-    (entry,) = trash.list_deleted(home.where)
+    (entry,) = trash.list_trashed_sessions(home.where)
     commit.commit_manifest(
         entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts)), home.where
     )
     rows = scrub_in_place(home, planted_home.path)
-    (entry,) = trash.list_deleted(home.where)
+    (entry,) = trash.list_trashed_sessions(home.where)
     assert all(part.sha256 for part in entry.parts)
     assert not [secret for secret in SECRETS if secret in repr(rows)]
     index = [row.location for row in rows if "/resume-hooks/index" in row.location.path]
@@ -204,9 +204,9 @@ def test_a_scrub_changes_only_secrets(planted_home: PlantedHome) -> None:
     assert not [
         finding for kept in manifest.list_archived(home.where) for finding in verify_archived(kept)
     ]
-    (entry,) = trash.list_deleted(home.where)
+    (entry,) = trash.list_trashed_sessions(home.where)
     assert SECRETS[0] not in entry.title
-    back = restore.restore_session(restore.plan_restore(entry, home.where), home.where)
+    back = restore.execute_restore_plan(restore.plan_restore(entry, home.where), home.where)
     assert not [warning for warning in back.warnings if "changed" in warning]
     plan = untrim.plan_untrim(
         scan_trimmed_session(session_file(str(planted_home.children[0]))), home.where

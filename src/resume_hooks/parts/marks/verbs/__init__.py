@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from resume_hooks.cli.options import DRY_RUN_OPTION, ChildOptions, SessionOptions, flag, option
+from resume_hooks.cli.options import DRY_RUN_OPTION, ChildOptions, OneSessionOptions, flag, option
 
 
-class MarkOptions(SessionOptions, function="resume_hooks.parts.marks.verbs.mark:set_mark"):
+class MarkOptions(OneSessionOptions, function="resume_hooks.parts.marks.verbs.mark:set_mark"):
     """Mark the end of SESSION as the place that `back` returns to.
 
     The file of the session is not changed. Each session has one active mark, which `back` uses up.

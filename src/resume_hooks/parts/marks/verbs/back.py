@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from resume_hooks.cli.child import (
-    make_caller,
+    make_caller_for_new_child,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,
@@ -46,7 +46,7 @@ def go_back(options: BackOptions) -> None:
         report = options.report
     else:
         report = sys.stdin.buffer.read(MAX_REPORT_BYTES + 1).decode("utf-8", "replace")
-    plan, receipt = plan_back.go_back(session, mark, report, make_caller(options))
+    plan, receipt = plan_back.go_back(session, mark, report, make_caller_for_new_child(options))
     print_child(options, receipt, {"back": plan}, lambda: _format_receipt(plan, receipt))
 
 

@@ -6,7 +6,7 @@ import os
 
 from resume_hooks.archive.vault import delete
 from resume_hooks.cli.output import print_text
-from resume_hooks.cli.trash import EMPTY_DELETE_DATA, describe_deletion
+from resume_hooks.cli.trash import DEFAULT_DELETE_ANSWER_FIELDS, describe_deletion
 from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved.copies import choose_copy_to_keep
@@ -25,7 +25,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
         raise UsageError(
             "--other-copies and --empty-trash can't be combined", "Leave --empty-trash out."
         )
-    is_asking = options.must_ask("Deleting")
+    ask_first = options.must_ask("Deleting")
     session = options.locate_session()
     copies = choose_copy_to_keep(
         session,
@@ -45,11 +45,11 @@ def delete_other_copies(options: DeleteOptions) -> None:
     kept_text += (
         missing_text if copies.missing_record_count else ", and has all records of the other copies"
     )
-    if is_asking:
+    if ask_first:
         print_text(
             "\n\n".join([kept_text, *(describe_deletion(plan, options.where) for plan in plans)])
         )
-    is_confirmed = options.confirm_write("Move the other copies to the trash?", is_asking=is_asking)
+    is_confirmed = options.confirm_write("Move the other copies to the trash?", ask_first=ask_first)
     entries = []
     for deletion in plans:
         entries.append(
@@ -57,7 +57,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
             if is_confirmed
             else deletion.entry
         )
-    data = EMPTY_DELETE_DATA | {
+    data = DEFAULT_DELETE_ANSWER_FIELDS | {
         "session": entries[0],
         "copies": entries[1:],
         "kept": copies.copy_to_keep.path,

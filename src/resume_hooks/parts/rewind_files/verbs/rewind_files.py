@@ -48,10 +48,10 @@ def rewind_files(options: RewindFilesOptions) -> ExitCode:
 
     Return 1 if some files cannot be restored, else 0.
     """
-    is_asking = options.must_ask("Putting files back")
+    ask_first = options.must_ask("Putting files back")
     request = _build_request(options)
     files_plan, notes = request.files_plan, _list_warnings(request)
-    if is_asking:
+    if ask_first:
         print_text("\n".join([_format_plan(request), *(f"note: {note}" for note in notes)]))
     if not options.dry_run:
         _refuse_incomplete_plan(files_plan, allows_partial=options.partial)
@@ -61,7 +61,7 @@ def rewind_files(options: RewindFilesOptions) -> ExitCode:
         f"back{f' ({deleted_count:,} of them deleted)' if deleted_count else ''}"
     )
     is_confirmed = bool(files_plan.changes_to_write) and options.confirm_write(
-        f"Put {files_phrase}?", is_asking=is_asking
+        f"Put {files_phrase}?", ask_first=ask_first
     )
     if is_confirmed:
         copies_folder = restore_files.write_files(files_plan, options.where)
@@ -69,8 +69,8 @@ def rewind_files(options: RewindFilesOptions) -> ExitCode:
         copies_folder = ""
     options.print_answer(
         _build_json_data(request, copies_folder),
-        lambda: _format_outcome(request, copies_folder, was_plan_shown=is_asking),
-        () if is_asking else notes,
+        lambda: _format_outcome(request, copies_folder, was_plan_shown=ask_first),
+        () if ask_first else notes,
     )
     return int(bool(files_plan.refused_changes) and not options.dry_run)
 

@@ -12,7 +12,7 @@ import click
 
 from resume_hooks import clock, questions, seam
 from resume_hooks.cli.child import (
-    make_caller,
+    make_caller_for_new_child,
     receipt_text,
     refuse_start_in_other_folder,
     start_client_if_requested,
@@ -86,7 +86,7 @@ def scrub_session(options: ScrubOptions) -> ExitCode:
     scrub_scope = ScrubScope(
         options.lineage, options.everywhere, options.backups, options.documents, options.client
     )
-    session = options.locate_whole_session()
+    session = options.locate_session_with_answers()
     if options.in_place and session.agent != CLAUDE_NAME:
         raise UsageError(
             _OTHER_AGENT_UNSUPPORTED_MESSAGE,
@@ -116,7 +116,7 @@ def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> Exi
             scrub_findings.scanning_cleaner,
             output_dir=options.output_dir,
         )
-        receipt = make_caller(options).write_child(plan)
+        receipt = make_caller_for_new_child(options).write_child(plan)
     warnings = list(receipt.warnings) if receipt else []
     if scrub_findings.locations_to_change:
         is_foreign = scrub_findings.session.agent != CLAUDE_NAME
@@ -149,7 +149,7 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> Exi
         if not options.yes:
             print_text(_format_findings(scrub_findings))
         is_scrubbed_in_place = options.confirm_write(
-            "Remove the secrets for good?", is_asking=not options.yes
+            "Remove the secrets for good?", ask_first=not options.yes
         )
         if is_scrubbed_in_place:
             scrub_findings = replace(

@@ -7,7 +7,7 @@ import click
 from resume_hooks.cli.options import (
     DRY_RUN_OPTION,
     YES_OPTION,
-    SessionOptions,
+    OneSessionOptions,
     VerbOptions,
     argument,
     flag,
@@ -18,7 +18,7 @@ from resume_hooks.storage.staging import MAX_IMPORT_BYTES
 
 
 class ExportOptions(
-    SessionOptions, function="resume_hooks.parts.share.verbs.export:export_session"
+    OneSessionOptions, function="resume_hooks.parts.share.verbs.export:export_session"
 ):
     """Write SESSION as a document: a page (html), Markdown (md), or a bundle for import (json).
 
@@ -71,7 +71,9 @@ class ExportOptions(
     dry_run: bool = DRY_RUN_OPTION
 
 
-class ShareOptions(SessionOptions, function="resume_hooks.parts.share.verbs.share:share_session"):
+class ShareOptions(
+    OneSessionOptions, function="resume_hooks.parts.share.verbs.share:share_session"
+):
     """Write SESSION as one file for a colleague: a page for any browser, with the session inside for ``import``.
 
     Secrets and home folders are removed from the page and from the session in it. The command first

@@ -42,7 +42,7 @@ FILE_IN_REPOSITORY_NOTE = "The file is in the repository {root}: take care not t
 
 def share_session(options: ShareOptions) -> None:
     """Show what will be removed, ask for confirmation, and write the file to share."""
-    is_asking = options.must_ask("Sharing")
+    ask_first = options.must_ask("Sharing")
     session = options.locate_session()
     sessions, warnings = select_sessions(session, options)
     trimmed_session = scan_trimmed_session(session)
@@ -58,9 +58,9 @@ def share_session(options: ShareOptions) -> None:
     path = resolve_output_path(options.output, document.name)
     replaced_file_status = read_status_of_file_to_replace(path, force=options.force)
     with open_packed_bundle(document, options.where) as bundle:
-        if is_asking:
+        if ask_first:
             print_text(facts_table(_build_removed_content_rows(bundle)))
-        is_confirmed = options.confirm_write(f"Write that to {path}?", is_asking=is_asking)
+        is_confirmed = options.confirm_write(f"Write that to {path}?", ask_first=ask_first)
         if is_confirmed:
             written_file = write_document(path, bundle.build_chunks(document), replaced_file_status)
         else:
@@ -82,7 +82,7 @@ def share_session(options: ShareOptions) -> None:
                 f"{format_bytes(bundle.byte_count)}"
             ),
         ),
-        *([] if is_asking else _build_removed_content_rows(bundle)),
+        *([] if ask_first else _build_removed_content_rows(bundle)),
         ("to read it", "open it in a browser"),
         # The recipient runs this command in a shell.
         (

@@ -258,12 +258,12 @@ def unshare_own_session(options: UnshareOptions) -> None:
 
 def forget_own_session(options: ForgetOptions) -> None:
     """Ask for confirmation, and then remove one of your sessions from the server permanently."""
-    is_asking = options.must_ask("Forgetting")
+    ask_first = options.must_ask("Forgetting")
     team = membership.get_joined_team(options.where)
     with connect_to_team(team.service) as db:
         session = find_team_session(options.locator, db, only_own=True)
         is_confirmed = options.confirm_write(
-            f"Forget '{session.title}' ({session.session_id}), for good?", is_asking=is_asking
+            f"Forget '{session.title}' ({session.session_id}), for good?", ask_first=ask_first
         )
         if is_confirmed:
             copy_count = sharing.forget_session_and_count_copies(

@@ -129,7 +129,7 @@ def record_member_change(options: MemberOptions) -> None:
             '--to is required with "give", optional with "keep", and not allowed otherwise',
             "See: resume-hooks team member --help",
         )
-    is_asking = options.action != "keep" and options.must_ask("This")
+    ask_first = options.action != "keep" and options.must_ask("This")
     status_text = {
         "keep": "is",
         "retire": "is retired",
@@ -137,7 +137,7 @@ def record_member_change(options: MemberOptions) -> None:
         "remove": "is removed",
     }[options.action]
     is_confirmed = options.confirm_write(
-        f"{options.action.title()} {options.login}?", is_asking=is_asking
+        f"{options.action.title()} {options.login}?", ask_first=ask_first
     )
     text = "Nothing was changed."
     if is_confirmed:
