@@ -254,9 +254,9 @@ def is_demand(sentence: str) -> bool:
 
 def only_looks_like_demand(sentence: str) -> bool:
     """Check whether a sentence that looks like a demand is only a question, joke, doubt or log line."""
-    ask_first = is_question(sentence) or _QUESTION_START_PATTERN.match(sentence) is not None
+    is_asking = is_question(sentence) or _QUESTION_START_PATTERN.match(sentence) is not None
     return (
-        ask_first
+        is_asking
         or _MACHINE_LINE_PATTERN.match(sentence) is not None
         or _JOKE_OR_DOUBT_PATTERN.search(sentence) is not None
     )
