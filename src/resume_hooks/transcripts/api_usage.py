@@ -89,9 +89,9 @@ def read_recent_requests(file: str | SharedFile) -> RecentRequests:
 def measure_first_request(ends: HeadTail, where: Where) -> FirstRequest:
     """Return the size of a new session's first request.
 
-    The size is measured in the session with the beginning and end ``ends`` or, failing that, in its
-    nearest ancestor that has a measured first request. If no ancestor has one, the usual size is
-    returned.
+    ``ends`` is the beginning and the end of the session. The size is measured there or, failing
+    that, in the nearest ancestor that has a measured first request. If there is none, the usual
+    size is returned.
     """
     seen_paths = set[str]()
     with contextlib.suppress(SessionNotFound):

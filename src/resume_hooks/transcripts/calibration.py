@@ -40,8 +40,9 @@ class TokenScale:
     """Converts the size of pieces from characters to tokens.
 
     ``characters_per_token`` is used for records that were not calibrated. ``uncounted_tokens`` is
-    the number of tokens that the last count does not include. ``dropped_thinking_tokens`` is the
-    number of thinking tokens that an earlier count includes but the last count does not.
+    the number of tokens that the API's last count does not include. ``dropped_thinking_tokens`` is
+    the number of thinking tokens that an earlier count of the API included, but that its last count
+    no longer includes.
     """
 
     def __init__(
@@ -69,7 +70,10 @@ class TokenScale:
         )
 
     def tokens_of_text(self, line_number: int, character_count: int) -> float:
-        """Return the number of tokens of a text in the record at a line."""
+        """Return the number of tokens of a text with ``character_count`` characters.
+
+        The text belongs to the record in line ``line_number``.
+        """
         return character_count * self._texts.get(line_number, 1 / self.characters_per_token)
 
 
@@ -136,10 +140,9 @@ def calibrate_tokens(
 
 
 def _compute_characters_per_token(gaps: Sequence[_RequestGap], default_ratio: float) -> float:
-    """Return the number of characters of text per token, in a plausible range.
+    """Return the number of characters of text per token, limited to a plausible range.
 
-    The ratio is computed from the gaps without thinking. If these are too short, it is
-    ``default_ratio``.
+    Only gaps that contain no thinking are used. If they are too short, return ``default_ratio``.
     """
     characters = growth = 0
     for gap in gaps:
@@ -153,7 +156,7 @@ def _compute_characters_per_token(gaps: Sequence[_RequestGap], default_ratio: fl
 
 
 class _TokensPerCharacter(NamedTuple):
-    """The number of tokens per character in a gap: of its text, and of its thinking."""
+    """The tokens per character in a gap, separately for its text and its thinking."""
 
     text_tokens: float
     thinking_tokens: float
@@ -192,7 +195,7 @@ def _split_growth_by_content_kind(
 def _iterate_gaps(chain: Sequence[Node], pieces: PieceCollector) -> Iterable[_RequestGap]:
     """Yield the gap between every two consecutive requests that were counted.
 
-    The counts of messages that a compaction kept are ignored.
+    Token counts in messages that a compaction kept are ignored.
     """
     thought_characters: Counter[int] = Counter()
     media_tokens: Counter[int] = Counter()

@@ -8,8 +8,9 @@ children become children of the skipped record's parent. Messages that the last 
 inserted between its summary and the records after it. Other messages before that compaction are
 removed.
 
-The chain ends at the record that the checkpoint names. If the last record of the file continues the
-conversation from that record, or if there is no checkpoint, the chain ends at the last record.
+The chain usually ends at the record that the checkpoint names. It ends at the last record of the
+file if there is no checkpoint, or if the last record continues the conversation after the record
+that the checkpoint names.
 """
 
 from __future__ import annotations
@@ -71,7 +72,10 @@ class RecordGraph:
         return self.nodes.get(uuid)
 
     def is_root(self, node: Node) -> bool:
-        """Check whether a record starts a conversation: it has no parent, not even a missing one."""
+        """Check whether a record starts a conversation, because it does not name a parent.
+
+        A record whose parent is missing in the file is not a root.
+        """
         return self._parents[node.uuid] is None
 
     def group_children(self, nodes: Iterable[Node]) -> dict[str, list[Node]]:
@@ -302,8 +306,8 @@ def _is_continuation(
 ) -> bool:
     """Check whether the last record continues the conversation from the checkpoint.
 
-    This is true if an ancestor of the last record is the checkpoint's record, or is a parallel call
-    of the answer to which the checkpoint's record belongs.
+    This is true if the checkpoint's record is among the ancestors of the last record. It is also
+    true if one of these ancestors is another call of the same answer as the checkpoint's record.
     """
     batch_call, answered_calls = (
         _ParallelBatch(None, ())
@@ -348,10 +352,12 @@ def _is_continuation(
 
 
 class _ParallelBatch(NamedTuple):
-    """The call to which the checkpoint's record belongs, and the ids of the calls answered so far.
+    """The parallel calls of the answer to which the checkpoint's record belongs.
 
-    If the record neither contains a result nor follows one, ``call_node`` is the record itself, and
-    there are no ids. If such a record is a remark, ``call_node`` is None.
+    ``call_node`` is the call to which the checkpoint's record belongs. ``answered_call_ids``
+    are the ids of the calls that have been answered so far. If the record neither contains a result nor follows one,
+    ``call_node`` is the record's own node, and there are no ids. If such a record is a remark,
+    ``call_node`` is None.
     """
 
     call_node: Node | None
@@ -478,10 +484,10 @@ def _find_path_to_root(graph: RecordGraph, leaf: Node, *, bridge_gaps: bool) -> 
 def _find_substitute_parent(
     graph: RecordGraph, node: Node, walked_nodes: dict[str, Node]
 ) -> Node | None:
-    """Return the latest record that is not later than ``node``, or None.
+    """Return the record that was written most recently before ``node``, or at the same time, or None.
 
-    If several records have the same latest time, return the first of them. Like the client, the
-    function considers only the last few seconds before ``node``.
+    If several records have that time, return the first of them. Like the client, the function
+    considers only the last few seconds before ``node``.
     """
     if node.time_ms is None:
         return None

@@ -14,7 +14,7 @@ _OPENING_TAG_PATTERN = (
     r"\b[^<>]*>"
 )
 _PASTE_TAG_NAME = "pasted_content"
-# After this number of tags that are never closed, the remaining text is treated as the user's own.
+# After this many unclosed tags, the remaining text is treated as the user's own text.
 _MAX_UNCLOSED_TAGS = 20
 
 

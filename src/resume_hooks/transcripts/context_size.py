@@ -50,14 +50,14 @@ NO_ANSWER_COUNTED_SINCE_COMPACTION_REASON = "no answer has been counted since th
 NO_ANSWER_COUNTED_SINCE_TRIM_REASON = "no answer has been counted since the trim"
 NO_ANSWER_COUNTED_SINCE_CREATION_REASON = "no answer has been counted since its creation"
 NO_ANSWER_COUNTED_REASON = "no answer has been counted"
-"""Like the constants above, the text of a reason why a size was not measured."""
+"""A reason why a size was not measured, as a text for users. The constants above are such reasons,
+too."""
 
-# In files of old clients, this number of bytes at the end is searched for signs that outputs were
-# cleared.
+# In files of old clients, only the last bytes of a file, up to this number, are searched for signs
+# that outputs were cleared.
 MAX_BYTES_SEARCHED_AT_END = 4 * 1024 * 1024
 MIN_VERSION_WITH_CLEARING_RECORDS = (2, 1, 112)
-"""Clients older than this version may have cleared outputs without a record, or omitted the parents
-of records."""
+"""The first version that always records the clearing of outputs and the parents of records."""
 
 _PARENT_FIELD_PATTERN = re.compile(rb'"parentUuid":"([^"]+)"')
 _UUID_FIELD_PATTERN = re.compile(rb'"uuid":"([^"]+)"')
@@ -86,7 +86,8 @@ def measure_chain(
     if not counted_tokens:
         return _measure_without_count(file, chain, stated_size, window), scale
     added_tokens = later_tokens + scale.uncounted_tokens
-    # If ``pieces`` are given, the whole file was scanned, so the first count of the file is known.
+    # If ``pieces`` are given, the whole file was scanned. Only then is the first token count of the
+    # file known.
     tokens_before = 0 if pieces is None else _count_tokens_before_file_start(file, chain)
     count = counted_tokens + added_tokens - tokens_before
     is_cleared = any(node.subtype == records.OUTPUTS_CLEARED_SUBTYPE for node in chain)
@@ -131,8 +132,8 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
     """Return the context size from the records at the end of a file, whatever their branch.
 
     The size is the last token count plus the content after it. Return None if no answer was counted
-    since the last compaction, or if the client cleared outputs. The client sends cleared outputs
-    again, so the count would be too low.
+    since the last compaction. Also return None if the client cleared outputs from its memory: after
+    a resume, it sends them again, so the last count would be too low.
     """
     later_characters = 0
     for record in reversed(last_records):
@@ -167,8 +168,8 @@ def was_compacted(ends: HeadTail) -> bool:
 def could_unread_middle_change_context_size(ends: HeadTail) -> bool:
     """Check whether the middle of the file, which is not read, may have changed the context size.
 
-    This is possible with old clients, which cleared outputs, and wrote records without the records'
-    parents. A resume stops at a missing parent.
+    This is possible with old clients. They cleared outputs, and they wrote records whose parents
+    are missing, at which a resume stops.
     """
     region = _read_end_if_client_is_old(ends)
     if records.OUTPUTS_CLEARED_SUBTYPE.encode() in region:
@@ -198,10 +199,10 @@ def _read_end_if_client_is_old(ends: HeadTail) -> bytes:
 def _measure_without_count(
     file: str | SharedFile, chain: list[Node], stated_size: StatedSize | None, window: int
 ) -> ContextSize:
-    """Return the size of a chain without a counted answer.
+    """Return the size of a chain in which the API counted no answer.
 
     The size is taken from the file's first line or, after a compaction, from the report of a trim
-    in place. If neither states a size, it is estimated from the number of characters. After a
+    in place. If neither states the size, it is estimated from the number of characters. After a
     compaction, the estimate also includes the part that every request contains before its messages.
     """
     count = stated_size.tokens if stated_size else 0
@@ -224,7 +225,7 @@ def _measure_without_count(
 
 
 def _count_tokens_before_file_start(file: str | SharedFile, chain: list[Node]) -> int:
-    """Return the number of tokens that the first count includes but the file does not contain.
+    """Return the number of tokens in the API's first count that come from content missing in the file.
 
     The result is greater than 0 if the start of the file is missing.
     """
@@ -246,11 +247,11 @@ def _count_tokens_before_file_start(file: str | SharedFile, chain: list[Node]) -
 
 
 def _read_tokens_remaining_after_last_trim(ends: HeadTail) -> int:
-    """Return the number of tokens that remained after our last trim in place, or 0.
+    """Return the number of tokens that remained after this plugin last trimmed the session in place, or 0.
 
-    The result is 0 if there was no such trim, or if only the parent was trimmed. The trim's
-    boundary record may be missing from ``last_records``, because the client writes all remaining
-    records after it.
+    The result is 0 if there was no such trim, or if only the session's parent was trimmed in place.
+    The trim's boundary record may be missing from ``last_records``, because the client writes all
+    remaining records after it.
     """
     for record in reversed(ends.last_records):
         if get_string(record, "subtype") == records.COMPACTION:

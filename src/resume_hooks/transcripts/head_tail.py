@@ -124,7 +124,7 @@ class HeadTail:
 
     @property
     def lacks_beginning(self) -> bool:
-        """Whether the file lacks the parent of its first record.
+        """Whether the parent of the file's first record is missing from the file.
 
         The first record may be longer than the head, so up to a megabyte is read.
         """
@@ -363,12 +363,18 @@ class HeadTail:
 
     @property
     def version(self) -> str:
-        """The version of the last client, or ``""`` if head and tail do not contain a version."""
+        """The version of the client that last wrote to the session.
+
+        The result is ``""`` if head and tail do not contain a version.
+        """
         return self._find_last_value("version") or self._find_first_value("version")
 
     @property
     def first_client_version(self) -> str:
-        """The version of the first client, or ``""`` if the head does not contain a version."""
+        """The version of the client in the first record that states one.
+
+        The result is ``""`` if the head does not contain a version.
+        """
         return self._find_first_value("version")
 
     @property
@@ -445,10 +451,9 @@ class HeadTail:
 
     @property
     def has_messages(self) -> bool:
-        """Whether the session has messages, or is a child of ours.
+        """Whether the session has messages or was created by this plugin.
 
-        If head and tail do not cover the whole file, the result is true without a search for
-        messages.
+        If head and tail do not cover the whole file, the session is assumed to have messages.
         """
         if any(map(is_prompt_or_answer, self._iterate_head_records())) or self.derived_at:
             return True

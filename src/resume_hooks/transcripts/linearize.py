@@ -42,9 +42,9 @@ def linearize_chain(chain: Sequence[Node]) -> LinearChain:
 
 
 def find_max_valid_record_count(linear_chain: LinearChain, end: int) -> int:
-    """Return the largest number of records, at most ``end``, that form a valid conversation.
+    """Return the number of records in the longest valid start of the chain, at most ``end``.
 
-    The records are counted from the start of the chain.
+    A start of the chain is valid if its records form a valid conversation.
     """
     return max(
         takewhile(lambda place: place <= end, _iterate_valid_record_counts(linear_chain)), default=0

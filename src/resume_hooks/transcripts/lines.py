@@ -4,8 +4,8 @@ A line ends only at a line feed. Transcripts contain the characters U+2028 and U
 and methods of ``str`` would also split lines there.
 
 Clients 2.1.42, 2.1.112 and 2.1.330 were measured with large transcripts. The part before a
-compaction costs almost no time. Each MB of the live part costs 20 ms, 8 MB of memory, and another
-MB in every request. Each MB of an answer that is shown on the screen costs 2.4 s and 500 MB of
+compaction costs almost no time. Each MB of the live part takes 20 ms and 8 MB of memory, and adds 1
+MB to every request. Each MB of an answer that is shown on the screen takes 2.4 s and 500 MB of
 memory. Users reported that clients stopped responding.
 
 The module must run with Python 3.9, because the hook that runs when a session starts uses it.
@@ -87,9 +87,9 @@ def read_tail(stream: BinaryIO, tail_bytes: int) -> Iterator[Line]:
 class SharedFile:
     """A transcript that several readers share. It is opened when the first reader needs it.
 
-    All readers read the same file, even if the path is given to a different file in the meantime.
-    If a reader starts while another one is reading, the new reader opens the file again. The file
-    is closed when the last reference to this object is deleted.
+    All readers read the same file, even if another file replaces it at its path in the meantime. If
+    a reader starts while another one is reading, the new reader opens the file again. The file is
+    closed when the last reference to this object is deleted.
     """
 
     def __init__(self, path: str) -> None:
@@ -158,7 +158,7 @@ def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
 
     The lines have no numbers.
     """
-    # The parts of a line whose start was not read yet, starting with the last part.
+    # The parts of a line whose beginning has not been read yet, last part first.
     later_lines: list[bytes] = []
     step_bytes = BYTES_BETWEEN_LINE_COUNTS
     while end > 0:
@@ -278,7 +278,7 @@ class LineNumbers:
 def _count_line_feeds(content: bytes) -> int:
     """Return the number of line feeds.
 
-    If lines are as long as those of transcripts, this is four times as fast as ``bytes.count``.
+    For the long lines of transcripts, this is four times as fast as ``bytes.count``.
     """
     count = 0
     position = content.find(b"\n")
@@ -289,9 +289,10 @@ def _count_line_feeds(content: bytes) -> int:
 
 
 def read_bytes_before(stream: BinaryIO, end: int) -> bytes:
-    """Return the bytes directly before ``end``.
+    """Return the bytes directly before ``end``, at most APPEND_CHECK_BYTES.
 
-    The caller compares them later: if they are unchanged, the file was only appended to.
+    The caller later reads the same bytes again. If they are unchanged, the file was only appended
+    to.
     """
     start = max(0, end - APPEND_CHECK_BYTES)
     stream.seek(start)
@@ -319,7 +320,8 @@ def measure_longest_line(path: str) -> int:
             return 0
         with content:
             while start < len(content):
-                # Whole lines that are not longer than the longest line so far are skipped together.
+                # Skip together all whole lines that cannot be longer than the longest line found so
+                # far.
                 line_end = content.rfind(b"\n", start, start + longest_length + 1)
                 if line_end < 0:
                     line_end = content.find(b"\n", start + longest_length)

@@ -61,7 +61,7 @@ The kind of queued prompts is included, because a queued prompt is recorded agai
 
 
 def make_label_record(kind: str, label: str, session_id: str) -> dict[str, Any]:
-    """Return a record that sets the title, the tag or the agent's name of a session."""
+    """Return a record that sets a session's title, its tag or its agent name."""
     return {"type": kind, VALUE_FIELDS_BY_KIND[kind]: label, "sessionId": session_id}
 
 
@@ -80,7 +80,8 @@ def detect_start_after_clear(head: bytes) -> str:
     ``/clear`` started it without a handoff, and ``""`` if it started in another way.
     """
     # In files of client 2.1.112, the texts of hooks precede the command and may be longer than
-    # ``head``. Therefore the event that each hook's record names is searched for, too.
+    # ``head``. Therefore the name of the hooks' event is also searched for. Each record of a hook
+    # contains this name.
     if (
         b'"<command-name>/clear</command-name>' not in head
         and b'"hookName":"SessionStart:clear"' not in head

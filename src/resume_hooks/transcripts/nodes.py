@@ -230,7 +230,8 @@ def _read_blocks(node: Node, content: list[object]) -> bool:
             calls.append(get_string(block, "id"))
         elif kind == records.RESULT and node.kind == records.USER:
             results.append(get_string(block, "tool_use_id"))
-        # Images and documents are encoded, and contain no text for the API.
+        # Only texts, calls and thinking are counted, because the strings of images and documents
+        # are encoded data.
         if kind == records.CALL:
             character_count += sum(map(len, records.iterate_strings(block.get("input"))))
         elif kind == records.RESULT:

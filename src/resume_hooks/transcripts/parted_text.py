@@ -22,9 +22,9 @@ MAX_UTF16_UNITS_PER_PART = 9_800
 MAX_PARTS = 4  # Number of hooks in hooks/hooks.json. Each hook delivers one part.
 # A text of at most this number of units always fits into ``MAX_PARTS`` parts.
 MAX_TEXT_UTF16_UNITS = 38_500
-# Maximum length of a part, not counting the line with its number.
+# Maximum length of a piece. The rest of the part is left for the line with its number.
 _MAX_PIECE_UTF16_UNITS = MAX_UTF16_UNITS_PER_PART - 100
-# A long line is cut after a sentence that ends at most this number of units before the maximum
+# To cut a long line, the end of a sentence is searched for in this many units before the maximum
 # length of a piece.
 _SENTENCE_SEARCH_UTF16_UNITS = 100
 

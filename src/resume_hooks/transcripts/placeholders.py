@@ -132,7 +132,7 @@ def contains_placeholder(text: str) -> bool:
 def is_placeholder(text: str) -> bool:
     """Check whether ``text`` consists of one placeholder.
 
-    The check is quick, because it is for content that a trim replaces as a whole. If a program
+    A trim replaces content as a whole, so a placeholder must be the whole text. If a program
     printed a placeholder and then other output, the result is false.
     """
     if not text.startswith("[") or len(text) > MAX_PLACEHOLDER_START_OFFSET or "\n" in text.strip():

@@ -45,7 +45,7 @@ class Parent(NamedTuple):
 
 
 class ChildSize(NamedTuple):
-    """The size of a child, used until the API has counted an answer in the child.
+    """The size of a child. It is used until the child contains an answer with a token count from the API.
 
     ``window`` is the parent's context window if it is larger than the default, else 0.
     """

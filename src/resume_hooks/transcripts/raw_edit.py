@@ -1,8 +1,8 @@
 """Change top-level fields of a record in the bytes of its line. All other bytes stay the same.
 
-Inside a string, the quotes of ``"key":value`` would be escaped, so this text always belongs to a
-field. If the text occurs more than once, some occurrences are in nested objects. In that case, the
-line is parsed to find out which occurrence is at the top level.
+The module searches the line for the text ``"key":value``. This text cannot be part of a string,
+because a string's quotes would be escaped. If it occurs more than once, some occurrences are in
+nested objects, so the line is parsed to find the one at the top level.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from resume_hooks.transcripts.records import Record, get_string, parse_record, t
 
 _USAGE_FIELD_START = b'"usage":{'
 _CONTENT_FIELD_START = b'"content":'
-# Only this number of occurrences of a field's text is tried, because each try parses the line,
-# which may be long.
+# At most this many places with the text of a field (``"key":value``) are tried, because each try
+# parses the line, which may be long.
 _MAX_PARSED_OCCURRENCES = 32
 
 _TOKEN_COUNT_PATTERN, _ZERO_COUNT = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'
@@ -59,7 +59,7 @@ def set_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> b
     """Return ``body`` with the values of top-level fields changed from ``old`` to ``new``.
 
     ``old`` must contain the current values. Usually only the bytes of these fields are replaced.
-    The whole record is encoded again if the same bytes also occur in a nested object, or if another
+    The whole record is encoded again if a nested object contains the same bytes, or if another
     program wrote the line with different spaces.
     """
     changed_body = body
@@ -67,8 +67,9 @@ def set_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> b
         if value == old[key]:
             continue
         old_bytes, new_bytes = _encode_field(key, old[key]), _encode_field(key, value)
-        # A key that occurs only once is at the top level. The exception is a key with the old value
-        # None: the record may lack the key, and the occurrence may be a nested field that is null.
+        # A key that occurs only once is at the top level. The exception is a key whose old value is
+        # None: the record may lack this key, and its single occurrence may be a nested field that
+        # is null.
         if (
             old[key] is None
             or changed_body.count(f'"{key}"'.encode()) != 1
@@ -132,7 +133,8 @@ def clear_usage(body: bytes) -> bytes:
         and body.find(_USAGE_FIELD_START, 0, start) < 0
         and body.find(_CONTENT_FIELD_START, start) < 0
     ):
-        # Clients write the content before the token counts, so these counts are not part of the content.
+        # Clients write the content before the token counts. No content follows this field, so the
+        # field is not part of the content.
         end = _find_object_end(body, start + len(_USAGE_FIELD_START))
         return body[:start] + _TOKEN_COUNT_PATTERN.sub(_ZERO_COUNT, body[start:end]) + body[end:]
     record = parse_record(body)

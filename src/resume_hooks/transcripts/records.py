@@ -31,12 +31,12 @@ MESSAGE_KINDS = frozenset({USER, ASSISTANT})
 OUTPUTS_CLEARED_SUBTYPE = "microcompact_boundary"
 """The subtype of the record that the client writes when it clears tool outputs from its memory.
 
-If token counts fall without such a record, the reason is different: the session has fewer tools,
-another model or another client.
+Token counts may also fall without such a record: the session has fewer tools, another model or
+another client.
 """
 COMPACTION, API_ERROR = "compact_boundary", "api_error"  # Subtypes of system records.
-# Records with this subtype are our own. They hold the goal of a Codex session and the goal's
-# status. Both apply from the record on.
+# This plugin writes the records with this subtype. They contain the goal of a Codex session and its
+# status, which are valid from that record onwards.
 GOAL_SUBTYPE = "thread_goal"
 
 TEXT, CALL, RESULT, SERVER_CALL = "text", "tool_use", "tool_result", "server_tool_use"
@@ -59,7 +59,7 @@ KEYBOARD_TEXT_INPUT_NAME = "chars"
 """The input of ``POLL_TOOL`` that contains the characters to type into the command."""
 
 TASK_FIELD, EXIT_STATUS_FIELD = "backgroundTaskId", "exitStatus"
-"""Fields of a tool result in a transcript that was converted from another agent's.
+"""Fields of a tool result in a transcript that was converted from another agent's session.
 
 The first contains the id of a running command. The second contains the exit status of a command, or
 None if it was not recorded.
@@ -68,8 +68,8 @@ None if it was not recorded.
 INSTRUCTIONS_FIELD = "instructionsOf"
 """The field that marks a message as the project's instructions.
 
-The value of the field is the name of the instructions. The field occurs in transcripts that were
-converted from another agent's.
+Its value is the name of the instructions. The field occurs in transcripts that were converted from
+another agent's session files.
 """
 
 SANDBOX_FIELD = "sandbox"
@@ -100,15 +100,16 @@ _NON_PROMPT_BEGINNINGS = (
 )
 """The beginnings of user messages that are not prompts to the model.
 
-A slash command that is a prompt has a different beginning: its message comes before its name.
+A slash command that is a prompt is not matched, because its record begins with
+``<command-message>`` instead of ``<command-name>``.
 """
 
 MAX_BYTES_FOR_STANDARD_PARSER = 1024 * 1024
 """Number of bytes that a process parses with the standard parser before it imports orjson."""
 
 _PLAN_COMMAND = "/plan"
-"""The only slash command that is sent to the model as a prompt although its record does not contain
-the command's message. Its arguments say what to plan."""
+"""The only slash command whose arguments reach the model as a prompt even though its record has no
+``<command-message>`` tag. The arguments say what to plan."""
 
 MIN_PLAN_WORDS = 3  # Arguments with fewer words, such as ``open``, are not a request for a plan.
 
@@ -141,8 +142,8 @@ class _ParserChoice:
     """The choice between the standard parser and orjson.
 
     Importing orjson takes 10 ms. In this time, the standard parser, which is already imported,
-    parses a megabyte. So it parses the first megabyte of a process, unless orjson has been imported
-    already.
+    parses a megabyte. Therefore a process parses its first megabyte with the standard parser,
+    unless orjson has been imported already.
     """
 
     def __init__(self) -> None:
@@ -424,7 +425,7 @@ def is_prompt(record: Record) -> bool:
 
 
 def _is_plan_request(message_text: str) -> bool:
-    """Check whether a message is the command ``/plan`` with a request, unlike ``/plan open``.
+    """Check whether a message is the command ``/plan`` followed by a request. ``/plan open`` is not one.
 
     ``message_text`` contains the command in the client's tags.
     """

@@ -12,7 +12,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, get_mapping, get_string
 
 _COPY_ID_PREFIX = "repl-error-"
-"""The prefix of call ids in records that repeat a script's error just to show it on the screen."""
+"""The prefix of call ids in records that only show a script's error on the screen again."""
 
 
 def is_made_by_script(record: Record) -> bool:

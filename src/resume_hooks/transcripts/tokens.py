@@ -71,8 +71,8 @@ MAX_ESTIMATED_FRACTION_OF_SIZE = 0.02
 # Before a whole file is read, its end is read with each of these sizes in turn, until one of them
 # is enough.
 TAIL_SIZES_BYTES = (256 * 1024, 4 * 1024 * 1024)
-# This number of bytes at the start of the first line is searched for the numbers that a trim
-# states.
+# To find the sizes that a trim recorded, only this number of bytes at the start of the first line
+# is searched.
 MAX_FIRST_LINE_BYTES = 64 * 1024
 
 
@@ -239,7 +239,10 @@ class ContextSize(NamedTuple):
 
     @property
     def is_measured(self) -> bool:
-        """Whether the API counted an answer. If it did, only the content after that answer may be estimated."""
+        """Whether the API counted the tokens of an answer.
+
+        If it did, at most the content after that answer is estimated.
+        """
         return self.kind in {MEASURED, ADDED}
 
     @property
@@ -249,7 +252,7 @@ class ContextSize(NamedTuple):
 
     @property
     def max_percent(self) -> int:
-        """The size in percent of ``usable_tokens``.
+        """The size of the context as a percentage of ``usable_tokens``.
 
         If the window is unknown, this is the highest percentage that is possible.
         """
@@ -284,7 +287,7 @@ def find_last_answer_with_token_count(chain: Sequence[Node]) -> Node | None:
     if not counted_nodes:
         return None
     # An answer may consist of several records. Return the record that was written last, because the
-    # others may have been restored from earlier lines of the file.
+    # others may have been put back into the chain from earlier lines of the file.
     answer = counted_nodes[-1].message_id
     return max(
         (node for node in counted_nodes if node.message_id == answer),
@@ -307,9 +310,9 @@ def count_and_estimate_tokens(
 
 
 def measure_characters_per_token(chain: list[Node]) -> float:
-    """Return a session's own number of characters per token.
+    """Return the average number of characters per token in a session.
 
-    The number is computed from the content between the first and the last counted answer.
+    Only the content between the first and the last answer with a token count is measured.
     """
     counted_indexes = []
     for index, node in enumerate(chain):
@@ -361,7 +364,7 @@ class _FoundFirstRequest(NamedTuple):
 
 
 def _find_first_request(early_records: Iterable[Record]) -> _FoundFirstRequest | None:
-    """Return the size of the first request, and the estimated tokens of the messages before its answer.
+    """Return the first request, and the estimated tokens of the messages before its answer.
 
     Return None if the first request was not counted.
     """
@@ -384,8 +387,8 @@ def _find_first_request(early_records: Iterable[Record]) -> _FoundFirstRequest |
             request = FirstRequest(count, min(cached_tokens, count))
             return _FoundFirstRequest(request, message_tokens)
         if records.get_kind(record) == records.ASSISTANT and records.answering_model(record):
-            # The answer is a copy without a count. The next count is therefore not that of the
-            # first request.
+            # The answer is a copy and has no token count. The next count would belong to a later
+            # request, not to the first one.
             return None
         if message_characters or not record.get("isMeta"):
             message_characters += node.character_count
@@ -393,9 +396,10 @@ def _find_first_request(early_records: Iterable[Record]) -> _FoundFirstRequest |
 
 
 def tokens_after_trim(record: Record) -> int:
-    """Return the number of remaining tokens from the line that we print after a trim in place.
+    """Return the number of remaining tokens that a trim in place reported, or 0.
 
-    For other records, return 0.
+    The record must contain the line that this plugin prints after such a trim. For other records,
+    the result is 0.
     """
     if get_string(record, "subtype") == "informational":
         match = _TRIM_REMARK_PATTERN.match(get_string(record, "content"))
@@ -410,10 +414,10 @@ def tokens_after_trim(record: Record) -> int:
 
 
 def stated_window(stated: StatedSize | None) -> int:
-    """Return the context window that a first line states, or 0.
+    """Return the context window stated in a session's first line, or 0 if there is none.
 
-    If the line of a trim states no window, but its parent needed the large window, return the large
-    window.
+    If the line was written by a trim and states no window, but the parent needed the large window,
+    return the large window.
     """
     if stated and stated.window:
         return stated.window
@@ -423,7 +427,10 @@ def stated_window(stated: StatedSize | None) -> int:
 
 
 def detect_large_window(file: str | SharedFile, tokens: int) -> int:
-    """Return the large window that a session states or that ``tokens`` tokens need, or 0."""
+    """Return the large context window that a session states or ``tokens`` tokens require.
+
+    If there is neither, return 0.
+    """
     window = stated_window(read_size_stated_in_first_line(file)) or guess_context_window(tokens)
     if window > DEFAULT_WINDOW_TOKENS:
         return window
@@ -434,8 +441,9 @@ class StatedSize(NamedTuple):
     """The size of a child, as stated in its first line. It is used until an answer is counted.
 
     ``tokens`` is the size of the context, or 0 if only the window is stated.
-    ``characters_per_token`` is the session's ratio. ``window`` is the model's window in another
-    agent, or the parent's large window, or 0.
+    ``characters_per_token`` is the session's number of characters per token. ``window`` is the
+    model's context window as another agent stated it, or the large window of the parent, or 0 if
+    neither is known.
 
     For a trim, ``original_tokens`` is the size of the parent in tokens, and ``saved_characters`` is
     the number of characters that the trim removed. For other children, both are 0.

@@ -61,7 +61,10 @@ class CopyDetector:
         self.until, self.latest = until, latest
 
     def is_copy_of_earlier_record(self, record: Record) -> bool:
-        """Check whether the next record of the file is a copy of a record before the last boundary."""
+        """Check whether a record is a copy of a record before the last boundary.
+
+        The records must be passed in the order of the file.
+        """
         kind = records.get_string(record, "type")
         if record.get("isSidechain") or kind not in records.CHAIN_RECORD_KINDS:
             return False
@@ -78,8 +81,8 @@ class CopyDetector:
                 self.latest = at
             return False
         if record.get("isCompactSummary") and not self.latest:
-            # The boundary is the first record of the file. Only the next records show whether they
-            # are copies.
+            # The boundary is the first record of the file, so nothing shows yet whether the summary
+            # and the records after it are copies.
             return False
         instant = clock.normalize_timestamp(at)
         is_new_summary = record.get("isCompactSummary") and instant > clock.normalize_timestamp(
@@ -329,7 +332,8 @@ def _process_line(transcript: Transcript, line: Line, observers: Sequence[Record
 def _link_node(transcript: Transcript, node: Node, record: records.Record) -> None:
     sent_uuid = record.get("sentAsUuid")
     if sent_uuid and isinstance(sent_uuid, str) and not transcript.contains_record(sent_uuid):
-        # The answer to a queued prompt refers to the id under which the prompt was sent.
+        # The answer to a queued prompt refers to the id under which the prompt was sent, so this id
+        # is used.
         node.uuid, node.has_uuid_sent_to_api = (
             sent_uuid,
             True,

@@ -47,8 +47,8 @@ LONG_INPUT_NAMES_BY_TOOL: dict[str, tuple[str, ...]] = {
 SIGNATURE_OVERHEAD_CHARACTERS = 232
 """Number of characters in a thinking block's signature that encode no thinking.
 
-The other characters are the encrypted thinking, in base64. Of most thinking blocks, recent clients
-record only the signature. The number is the median of 139 blocks in the corpus.
+The other characters are the encrypted thinking, in base64. Recent clients record only the signature
+of most thinking blocks. The number is the median of 139 blocks in the corpus.
 """
 
 _INPUTS_NAMING_THE_TARGET = (

@@ -98,8 +98,8 @@ def mend_record(record: Record) -> Record | None:
         if isinstance(content_before, str) and record.get("type") == records.USER
         else kept_blocks
     )
-    # The field ``sentAsUuid`` is omitted. In the parent, readers do not use this id, but in the copy
-    # they would.
+    # The field ``sentAsUuid`` is omitted. Readers ignore it in the parent's record, but they would
+    # use it in the copy.
     other_fields = {}
     for key, value in record.items():
         if key != "sentAsUuid":

@@ -60,10 +60,10 @@ class Branches:
         """Finish a file. Return a function that checks whether a quote is still part of the conversation.
 
         A quote from this file is not part of the conversation if its record is on a branch that
-        leaves the live branch. A quote from an ancestor is not part of the conversation if its
-        record comes after the last record that this file copied. If the root of a record is
-        unknown, or differs from the root of the live branch, the quote is still treated as part of
-        the conversation.
+        forked off the live branch. A quote from an ancestor is not part of the conversation if its
+        record comes after the last record that this file copied. In case of doubt, a quote is
+        treated as part of the conversation: if the root of its record is unknown, or differs from
+        the root of the live branch.
         """
         live_uuids = self._collect_ancestors(self._last_uuid)
         if self._reported_leaf in self._parents and self._reported_leaf not in live_uuids:

@@ -1,8 +1,8 @@
 """Build the digest of a session and its ancestors.
 
-The digest covers the whole history, and the latest part in most detail. Ancestors are read from the
-oldest to the latest, up to a maximum number of bytes. A fresh child written by this plugin already
-contains the digest of its ancestors. So the ancestors of such a child are not read. Each section
+The digest covers the whole history, and describes the latest part in the most detail. Ancestors are
+read from the oldest to the latest, up to a maximum number of bytes. The ancestors of a fresh child
+written by this plugin are not read, because the child already contains their digest. Each section
 keeps as many entries as fit.
 """
 
@@ -314,9 +314,10 @@ def _deduplicate_entries(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, .
 def _limit_stored_sections(
     entries: Mapping[str, tuple[DigestEntry, ...]], omitted: Mapping[str, int]
 ) -> _SectionsAndOmissions:
-    """Return, by section, the entries that a child stores, and the numbers of omitted entries.
+    """Limit the entries of each section to those that a child stores.
 
-    ``omitted`` contains, by section, the number of entries that were omitted earlier.
+    Return them by section, with the number of omitted entries of each section. ``omitted``
+    contains, by section, the number of entries that were omitted earlier.
     """
     stored_sections, omitted_counts = {}, {}
     for section in SECTIONS:
@@ -454,8 +455,8 @@ def _read_ancestors(
 class _FilesToRead(NamedTuple):
     """The files to read, oldest first, and the number of ancestors that are not read.
 
-    If the first of the files is a fresh child, ``ancestor_digest`` is the digest of its ancestors,
-    which it contains. Otherwise, ``ancestor_digest`` is None.
+    If the first file is a fresh child, ``ancestor_digest`` is the digest of its ancestors that is
+    stored in this file. Otherwise, ``ancestor_digest`` is None.
     """
 
     files: list[SessionFile]

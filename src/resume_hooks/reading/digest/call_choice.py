@@ -39,10 +39,10 @@ RELATED_CALLS_SPACE_FRACTION = 0.35
 MAX_RARE_WORD_FRACTION = 0.25
 # A shortened call is extended only if at least this number of characters is available.
 MIN_EXTENSION_CHARACTERS = 200
-# The maximum number of characters shown of a call after its extension.
+# An extended call is shown with at most this many characters.
 MAX_EXTENDED_CALL_CHARACTERS = 12_000
-# A call that is not worth extending is extended only in the space that is left at the end, and to
-# at most this number of characters.
+# A call that is not worth extending may only fill the space that is left at the end, and is shown
+# with at most this many characters.
 MAX_CALL_CHARACTERS_IN_SPARE_SPACE = 4_000
 
 
@@ -55,7 +55,7 @@ class CallUsefulness(Enum):
     OTHER_EDIT = "other_edit"
     """An edit that is not a RELEVANT_EDIT, but one of the latest edits of its file."""
     OPEN_ERROR = "open_error"
-    """A command whose failure is listed as open in the digest."""
+    """A call whose command failed and whose failure the digest lists as unresolved."""
     OTHER = "other"
     OLD_RUN = "old_run"
     """An older check that passed, or a failed run of a command that passed later. Only the start
@@ -107,8 +107,8 @@ def choose_calls(
 ) -> dict[int, str]:
     """Return the texts of the calls to show, by the index of each call.
 
-    Together, the texts have about ``max_characters``. The candidates are ordered latest first. If a
-    call only read something before the last request and is not related to that request,
+    The texts have about ``max_characters`` characters in total. The candidates are ordered latest
+    first. If a call only read something before the last request and is not related to that request,
     ``shorten_result`` shortens its result.
     """
     scores = _score_calls([candidate.text for candidate in candidates], request_words)
@@ -150,8 +150,8 @@ def choose_calls(
     choice.extend_calls([*recent, *edits, *related])
     spare: list[int] = []
     for index in remaining:
-        # Old reads are left out, because the new session can repeat them. Failures that were fixed
-        # later are useless.
+        # Leave out old reads, because the new session can repeat them, and failures that were fixed
+        # later, because they are no longer useful.
         candidate = candidates[index]
         if (
             not candidate.is_read_before_last_request
@@ -192,9 +192,9 @@ class _CallChoice:
         return indexes
 
     def select_calls(self, indexes: Iterable[int], max_characters: int) -> None:
-        """Show the calls at ``indexes`` in order, until the shown calls together have ``max_characters``.
+        """Select the calls at ``indexes`` in order, until the selected calls fill ``max_characters``.
 
-        The last call may exceed this limit, because the space of an opening is only approximate.
+        The last call may exceed this limit, because an opening's size need not be exact.
         """
         for index in indexes:
             if self._count_characters() >= max_characters:

@@ -45,31 +45,31 @@ MAX_RESULT_CHARACTERS = 1_500
 # The maximum number of characters shown of a command's output if the command's failure is still
 # open.
 MAX_UNRESOLVED_ERROR_CHARACTERS = 3_000
-# A call may show more output of a command that was started earlier. The call belongs to a listed
-# failure if the failure's text contains the beginning of the command. This is the number of
-# characters in the beginning.
+# The number of characters of a command that are compared. A later call may show more output of a
+# command that was started earlier. Such a call belongs to a listed failure if the failure's text
+# contains the start of that command.
 MAX_COMPARED_COMMAND_CHARACTERS = 60
 # The maximum number of characters shown of a successful command's output.
 MAX_OUTPUT_CHARACTERS = 700
-# The maximum number of characters shown of an edit that concerns the last request or the last
-# answer, and the maximum number shown of a whole file that is shown instead of its edits.
+# The maximum number of characters shown for an edit that concerns the last request or the last
+# answer, and for a whole file that is shown instead of its edits.
 MAX_RELEVANT_EDIT_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
-# The maximum number of characters shown of the lines that an edit removed.
+# At most this many characters of the lines that an edit removed are shown.
 MAX_REMOVED_TEXT_CHARACTERS = 600
 # The maximum number of characters shown of the output of an older check that passed.
 MAX_PASSED_CHECK_CHARACTERS = 160
 # The maximum number of characters shown of a failed command's output if the command later passed.
 MAX_RESOLVED_FAILURE_CHARACTERS = 700
-# A long output is redacted only at its start and its end. The redacted text is this many times as
-# long as the shown text, so that a secret at the cut is still recognized.
+# A long output is redacted only at its start and its end. The text that is redacted is this many
+# times as long as the text that is shown, so that a secret at the cut is still recognized.
 REDACTED_LENGTH_FACTOR = 4
 # The total length of the calls that are collected, as a multiple of the available space. The calls
 # to show are chosen from them.
 COLLECTED_CALLS_LENGTH_FACTOR = 2
-# The maximum number of characters shown of a file if it was read before the last request and is not
-# related to that request.
+# If a file was read before the last request and is unrelated to it, at most this many characters of
+# the result are shown.
 MAX_OLD_RESULT_CHARACTERS = 300
-# The maximum total number of characters shown of those hunks of a diff that are related to the last
+# The maximum total number of characters shown from the hunks of a diff that are related to the last
 # request.
 MAX_HUNKS_CHARACTERS = 4_000
 # At most this many characters of a diff are searched for related hunks.
@@ -81,8 +81,8 @@ MIN_REQUEST_WORDS = 3
 MAX_LATEST_CALLS_PER_KIND = 2
 # At most this many characters of the last request are searched for significant words.
 MAX_REQUEST_CHARACTERS = 2_000
-# The maximum number of edits shown of an ordinary file, and the maximum number shown of a file that
-# the last turn is about.
+# The maximum number of edits shown for an ordinary file, and for a file that the last turn is
+# about.
 MAX_CHANGES_PER_FILE, MAX_CHANGES_PER_SUBJECT_FILE = 2, 4
 # The maximum numbers of characters shown of a tool's name and of a call's input.
 MAX_TOOL_NAME_CHARACTERS, MAX_INPUT_CHARACTERS = 80, 600
@@ -143,8 +143,8 @@ _TOOLS_SHOWN_IN_OTHER_SECTIONS = frozenset(
 
 
 _PLANS_FOLDER = "/.claude/plans/"
-"""The folder in which the client writes plans. The talk already quotes a plan that was shown to the
-user."""
+"""The folder in which the client writes plans. Its files are left out, because the talk already
+quotes each plan that was shown to the user."""
 
 _SEARCH_TOOLS = frozenset({"Grep", "Glob", "LS", "WebSearch", "ToolSearch"})
 _SEARCH_PROGRAMS = frozenset({"grep", "rg", "ag", "find", "fd", "ls", "tree", "wc"})
@@ -169,12 +169,13 @@ class _CallResult(NamedTuple):
 
 
 class _LastTurnTopics(NamedTuple):
-    """The subject of the last turn.
+    """The topics of the last turn.
 
     ``request_words`` are the significant words in the last request. ``request_record_number`` is
     the record number of the request. ``file_names`` are the file names, without folders, that the
-    last request and the last answer mention. ``unresolved_error_texts`` maps the record number of each
-    failed command whose failure is still open to the digest's entry about the command.
+    last request and the last answer mention. ``unresolved_error_texts`` contains, for each failed
+    command that has not succeeded since, the digest's entry about the command. The keys are the
+    record numbers of these commands.
     """
 
     request_words: frozenset[str]
@@ -275,7 +276,7 @@ def _list_calls(
 
 
 def _shows_whole_file(block: Record, call: _ListedCall) -> bool:
-    """Check whether the text that is shown for a call is a whole file, including its later edits."""
+    """Check whether a call is shown as the complete text of a file, with the later edits applied."""
     return (
         get_string(block, "name") == "Write"
         and call.candidate.usefulness is CallUsefulness.RELEVANT_EDIT
@@ -326,7 +327,7 @@ def _find_last_request_record_number(digest: Digest, session: SessionFile) -> in
 
 
 class _LaterCalls:
-    """The calls that have been processed so far, from the end of the file backwards.
+    """The calls that come later in the file than the current one. The file is read backwards.
 
     These calls decide whether an earlier call is superseded and therefore not shown.
     """
@@ -340,13 +341,13 @@ class _LaterCalls:
         self._call_counts: Counter[_CallKey] = Counter()
         # The record number of the last call that passed, by the call's key.
         self._passed_numbers: dict[_CallKey, int] = {}
-        # The first folder to which the last passed call changed with ``cd``, by the call's key.
+        # The first folder that the last passed call entered with ``cd``, by the call's key.
         self._passed_folders: dict[_CallKey, str] = {}
         self._polled_commands: set[str] = set()
         self._shown_errors: set[int] = set()
         # A note on each file that a later command changed or removed.
         self._change_notes: dict[str, str] = {}
-        # The files that later calls changed, without temporary files. The dict serves as a set that
+        # The files that later calls changed, except temporary files. The dict serves as a set that
         # keeps the order in which the calls were processed.
         self._edited_paths: dict[str, None] = {}
         self._is_committed = False
@@ -399,10 +400,10 @@ class _LaterCalls:
         return self._make_listed_call(block, answer, record_number, value, shown_key, age_note)
 
     def _shows_unresolved_error(self, block: Record, record_number: int) -> bool:
-        """Check whether a call shows the output of a failure that is still open.
+        """Check whether a call shows the output of an unresolved failure.
 
         ``record_number`` is the call's record number. If the call shows more output of a command
-        that was started earlier, the start of that command is compared with the listed failures.
+        that was started earlier, check whether a listed failure contains the start of that command.
         """
         numbers = {record_number} & self._topics.unresolved_error_texts.keys()
         command = get_string(records.get_mapping(block, "input"), "command")
@@ -418,7 +419,7 @@ class _LaterCalls:
     def _was_polled_later(self, block: Record) -> bool:
         """Check whether a later call shows more output of this call's command.
 
-        If this call itself shows more output of a command, remember the command.
+        If this call is itself a poll, remember the polled command for the earlier calls.
         """
         command = get_string(records.get_mapping(block, "input"), "command")
         was_polled_later = command in self._polled_commands
@@ -513,7 +514,7 @@ class _LaterCalls:
             self._edited_paths[path] = None
 
     def _select_edited_paths(self, searched_paths: Iterable[str]) -> list[str]:
-        """Return the changed files that are in ``searched_paths`` or below one of these folders."""
+        """Return the changed files that are among ``searched_paths`` or inside a folder among them."""
         searched_parts = []
         for searched_path in searched_paths:
             name = searched_path.removeprefix("./").strip("/")
@@ -547,7 +548,11 @@ class _LaterCalls:
         return ""
 
     def _register_edit(self, block: Record, record_number: int) -> _ListedCall | None:
-        """Register a call that wrote a file. Return it as the opening shows it, or None if it is useless."""
+        """Register a call that wrote a file.
+
+        Return the call in the form in which the opening shows it, or None if the call is not worth
+        showing.
+        """
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_path_from_input(inputs)
         present_text = self._later_edits.find_current_text(inputs)
@@ -647,7 +652,8 @@ class _LaterCalls:
         """
         parts = shell.parse_simple_commands(command)
         if _COMMIT_COMMAND_PATTERN.search(command) is not None:
-            # A diff from before this commit shows different changes from a later diff.
+            # Diffs from before this commit do not show the same changes as diffs after it, so they
+            # do not replace each other.
             self._files_in_later_diffs.clear()
             return False
         if answer.is_error or not any(map(_is_work_tree_diff, parts)):
@@ -734,7 +740,7 @@ class _BranchTracker:
 
     def __init__(self) -> None:
         self._last_branch = ""  # The branch to which the session switched last.
-        self._next_branch = ""  # The branch of the first switch that follows the call.
+        self._next_branch = ""  # The branch to which the session first switched after the call.
         # The branch on which the current call ran, or "" if it is unknown.
         self._branch_at_call = ""
         # The branches that were created after the current call.
@@ -744,8 +750,8 @@ class _BranchTracker:
     def is_on_other_branch(self) -> bool:
         """Whether the call certainly ran on a branch other than the session's last branch.
 
-        If the next switch after the call goes to the last branch, the call ran on a different
-        branch, because git does not report a switch to the current branch.
+        Git reports a switch only if it changes the branch. So if the next switch after the call
+        goes to the last branch, the call ran on a different one.
         """
         if self._last_branch in self._created_branches:
             return True
@@ -1065,7 +1071,8 @@ def _shorten_old_result(text: str) -> str:
     if len(result) <= MAX_OLD_RESULT_CHARACTERS:
         return text
     shortened = talk.keep_beginning(result, MAX_OLD_RESULT_CHARACTERS)
-    # The beginning may be useless, for example only the number of a list item.
+    # The kept beginning may be useless. For example, it may consist only of the number of a list
+    # item.
     if len(shortened) < MAX_OLD_RESULT_CHARACTERS // 3:
         shortened = f"{result[: MAX_OLD_RESULT_CHARACTERS - 1].rstrip()}…"
     return f"{head}{separator}{shortened}\n[... {len(result) - len(shortened):,} characters ...]"

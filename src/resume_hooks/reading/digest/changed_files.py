@@ -29,7 +29,7 @@ from resume_hooks.reading.digest.session_commands import TEMPORARY_PATH_PATTERN,
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count, plain_line
 
-# The maximum number of characters shown of a path. Only the end of a longer path is shown.
+# The maximum number of characters of a displayed path. Only the end of a longer path is shown.
 MAX_PATH_CHARACTERS = 300
 # The note on a file if only the output of git shows that the file was changed.
 NAMED_BY_GIT_NOTE = "named by git only"
@@ -41,7 +41,7 @@ REMOVED_NOTE = "removed"
 MOVED_NOTE = "moved to a path that contains a variable"
 # At most this many changed files are read from a single command.
 MAX_FILES_PER_COMMAND = 60
-# At most this many files are listed although only git's output shows that they were changed.
+# The maximum number of files listed that are known to be changed only from git's output.
 MAX_FILES_NAMED_BY_GIT = 8
 # At most this many characters in a program's output are searched for the names of the files that
 # the program wrote.
@@ -104,7 +104,7 @@ class SessionPaths:
         folder.
         """
         relative_path = self._relative.get((path, folder))
-        # The results are cached because a session mentions the same files many times.
+        # Each result is cached, because a session mentions the same files many times.
         if relative_path is None:
             relative_path = self._relative[path, folder] = self._compute_relative_path(path, folder)
         return relative_path
@@ -136,7 +136,10 @@ class SessionPaths:
         return folder
 
     def is_in_repository(self, path: str) -> bool:
-        """Check whether a relative path is in the repository whose current state is known."""
+        """Check whether a relative path is inside the repository.
+
+        The result is False if the root folder of the repository is unknown.
+        """
         root = self._git.root_folder
         return bool(root) and f"{posixpath.join(self.folder, path)}/".startswith(f"{root}/")
 
@@ -208,8 +211,8 @@ def _proves_removal(command: ShellCommand) -> bool:
 def _find_certainly_removed_paths(command: ShellCommand) -> frozenset[str]:
     """Return the paths that a command certainly removed, even if other parts of the command failed.
 
-    If the whole command succeeded, its last part certainly worked. If its first part is a command
-    such as ``rm -f``, this part certainly worked if ``rm`` printed no error message.
+    The last part certainly worked if the whole command succeeded. A first part such as ``rm -f``
+    certainly worked if ``rm`` printed no error message.
     """
     if "rm " not in command.run.command:
         return frozenset()
@@ -252,12 +255,13 @@ def _add_listed_files(
     commands: Sequence[ShellCommand],
     paths: SessionPaths,
 ) -> set[str]:
-    """Add the files that git listed as changed, except files listed before the session's first change.
+    """Add the files that git listed as changed.
 
-    Return all files that git listed, including untracked files.
+    Files that git already listed before the session's first change are left out. Return all files
+    that git listed, including untracked files.
     """
-    # The session did not change a file that git listed before the first command that may change
-    # files.
+    # A file that git listed before the first command that may change files was not changed by the
+    # session.
     working_orders = (
         c.run.position.order
         for c in commands
@@ -305,7 +309,8 @@ def _add_reported_files(
         folder = command.run.folder
         announced = dict.fromkeys(_WRITTEN_FILE_IN_OUTPUT_PATTERN.findall(output))
         names = (paths.make_relative_path(path, folder) for path in announced)
-        # A code generator may list hundreds of files that it did not change.
+        # Only files that git listed as changed count, because a code generator may print the names
+        # of hundreds of files that it did not change.
         changed_names = (name for name in names if name in listed_paths)
         for name in islice(changed_names, MAX_FILES_PER_COMMAND):
             touches_by_path.setdefault(name, []).append(FileTouch(command.run.position))
@@ -414,10 +419,12 @@ def list_changed_files(
 
     Files in the home folder come before other files, certain changes before uncertain ones,
     uncommitted files before committed ones, and recent changes before older ones. ``removals``
-    contains each removed folder with the sequence number of the command that removed it. If many
-    files are changed only according to git, somebody else may have changed them, and only those
-    that the session committed are listed. Temporary files are left out, except in the session's
-    ``checkouts``.
+    contains each removed folder with the sequence number of the command that removed it. Temporary
+    files are left out, except in the session's ``checkouts``.
+
+    For some files, only git's output shows that they were changed. If there are many of them,
+    somebody else may have changed them. In that case, only those that the session committed are
+    listed.
     """
 
     def make_path_sort_key(path: str) -> tuple[bool, bool, bool, int, str]:
@@ -503,9 +510,9 @@ def _find_files_changed_by_others(
 ) -> frozenset[str]:
     """Return the files that another person or program may have changed.
 
-    According to git, these files were changed, but the session did not commit them. They are only
-    returned if there are more than MAX_FILES_NAMED_BY_GIT of them. Fewer such files may be the
-    session's own work.
+    These are files that git lists as changed but that the session did not commit. If there are at
+    most MAX_FILES_NAMED_BY_GIT of them, return nothing, because so few files may be the session's
+    own work.
     """
     listed_only: list[str] = []
     for path in find_files_only_git_lists(touches_by_path):
@@ -590,7 +597,7 @@ def _select_touches_without_doubt(touches: Sequence[FileTouch]) -> list[FileTouc
 def _collect_folder_contents(
     touches_by_path: Mapping[str, list[FileTouch]],
 ) -> dict[str, list[str]]:
-    """Return the changed paths in each folder that was itself changed."""
+    """Return the changed paths in each folder that is itself listed as changed."""
     contents: dict[str, list[str]] = {}
     for path in touches_by_path:
         folder = posixpath.dirname(path)

@@ -20,8 +20,8 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 MAX_PRINTED_COMMANDS = 20
 # If a runner prints a longer command, only this number of the command's characters is read.
 MAX_PRINTED_COMMAND_CHARACTERS = 400
-# A scope is compared with at most this number of passed scopes: the latest ones of the same
-# program.
+# A scope is compared only with the scopes of checks that passed: at most this many, the latest of
+# the same program.
 MAX_COMPARED_SCOPES = 40
 _PRINTED_COMMAND_PATTERN = compile_lazily(
     rf"(?:\A|\n)(?:\[[\w:.-]{{1,60}}\] )?[$>] ([^\n]{{1,{MAX_PRINTED_COMMAND_CHARACTERS}}})"
@@ -52,7 +52,7 @@ _COMPILING_CHECKS_BY_PROGRAM = {
     "cargo check": frozenset({"cargo build", "cargo clippy", "cargo test", "cargo nextest"}),
     "cargo build": frozenset({"cargo test", "cargo nextest"}),
 }
-"""Maps a program that only compiles code to the checks that compile the same code."""
+"""Maps a program that only compiles code to the checks that also compile that code."""
 
 
 class CheckRun(NamedTuple):
@@ -85,7 +85,7 @@ class _CheckScope(NamedTuple):
 
 
 class PassedChecks:
-    """The last passed run for each scope that the checks in a lineage cover."""
+    """For each scope that a check of the lineage covers, the last run that passed."""
 
     def __init__(self, check_runs: Sequence[CheckRun]) -> None:
         self._printed_scopes: dict[tuple[str, str], list[_CheckScope]] = {}
@@ -143,7 +143,8 @@ class PassedChecks:
     def _list_scopes(self, check_run: CheckRun) -> list[_CheckScope]:
         """Return the scopes of the programs in a run.
 
-        If the program is a runner, these are the scopes of the commands that the runner printed.
+        For a runner, which prints the commands that it runs, return the scopes of the printed
+        commands.
         """
         printed_scopes = self._printed_scopes.get((check_run.command_key, check_run.folder))
         if printed_scopes is not None:
@@ -162,8 +163,8 @@ def _list_scopes_of_printed_commands(check_run: CheckRun) -> Iterator[_CheckScop
         return
     commands = _PRINTED_COMMAND_PATTERN.findall(check_run.run.output)[:MAX_PRINTED_COMMANDS]
     if any(text.endswith("…") or len(text) == MAX_PRINTED_COMMAND_CHARACTERS for text in commands):
-        # The command was too long and was shortened in the output or by the pattern, so its filters
-        # are unknown.
+        # The command was too long: the output or the pattern's length limit cut it off, so its
+        # filters are unknown.
         return
     for text in commands:
         yield from _list_scopes_in_folder(shell.parse_simple_commands(text), check_run.folder)

@@ -126,8 +126,8 @@ class LineageFacts:
         self.runs: list[ShellRun] = []
         self.changes: list[FileChange] = []
         self.read_files: dict[tuple[str, str], RecordPosition] = {}
-        """The position at which each file was last read, by its path and the folder in which the
-        path was used."""
+        """The position at which each file was last read, by the file's path and the folder to which
+        the path is relative."""
         self.plans: list[Quote] = []
         self.pull_request_links: dict[str, RecordPosition] = {}
         self.summaries: list[Quote] = []

@@ -48,7 +48,7 @@ _COMMIT_THEN_LOG_PATTERN = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?\d\b"
 )
 _SHORTENED_COMMIT_ROW_PATTERN = compile_lazily(r"(?:\A|\n)ok ([0-9a-f]{7,40})\s*(?:\n|\Z)")
-"""The line that a program prints for a commit if the program shortens git's output."""
+"""The line for a commit in the output of a program that shortens what git prints."""
 
 _LOG_OUTPUT_PATTERN = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
 
@@ -142,7 +142,7 @@ class _CommitHistory:
     def _process_git_command(
         self, git_arguments: Sequence[str], run: ShellRun, new_commits: list[Commit]
     ) -> None:
-        """Process a git command. If it is a ``commit``, it made the first of ``new_commits``."""
+        """Process a git command. A ``commit`` command is taken to have made the first of ``new_commits``."""
         verb, arguments = (git_arguments[0], git_arguments[1:]) if git_arguments else ("", [])
         if verb == "commit":
             commit = new_commits.pop(0) if new_commits else None
@@ -248,8 +248,8 @@ class _CommitHistory:
                 continue
             self.rewritten_hashes.add(commit.hash)
             new_commit = new_commits.pop(commit.subject, None)
-            # The new commit is put in the place of the old one, so that the latest commit stays
-            # last. A later amend changes the last commit.
+            # The new commit takes the old one's position in the list, so the latest commit stays
+            # last. A later amend relies on this order.
             if new_commit is not None:
                 self.commits[self.commits.index(commit)] = new_commit
             elif commit.subject.startswith(_SQUASH_MESSAGE_PREFIXES):

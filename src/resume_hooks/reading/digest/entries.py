@@ -38,13 +38,14 @@ from resume_hooks.transcripts.records import (
 MAX_ENTRY_NOTE_CHARACTERS = 200  # The maximum number of characters in the note of an entry.
 DIGEST_VERSION = 2
 WORK_CONTINUED_ENTRY_TEXT = "work on the last request went on after these last words"
-"""The entry in the section ``now`` if the assistant's last words do not yet answer the last
-request."""
+"""This text becomes an entry of the section ``now`` if the assistant worked on the last request but
+has not answered it yet."""
 
 REQUEST_DURING_TURN_ENTRY_TEXT = (
     "the last request came before the turn with these last words was finished"
 )
-"""The entry in the section ``now`` if the last request came in the middle of a turn."""
+"""The text of the entry in section ``now`` if the user sent the last request before the previous
+turn ended."""
 
 # The format in which version 0.2.0 wrote a digest. It contains the prompts and the last answer as
 # entries, and no talk.
@@ -54,7 +55,8 @@ MAX_SEARCHED_LINES = 8
 MAX_DIGEST_LINE_BYTES = 1_000_000  # The maximum number of bytes in the line with the digest.
 # The maximum number of characters in an entry's text. This plugin writes shorter texts.
 MAX_ENTRY_TEXT_CHARACTERS = 2_000
-# The maximum number of characters in a message of the talk. This plugin writes shorter messages.
+# The maximum number of characters in a message of a stored talk. This plugin stores shorter
+# messages, so only the start of a longer message is read.
 MAX_MESSAGE_CHARACTERS = 20_000
 MAX_COUNT_IN_STORED_DIGEST = 10**12  # A larger count in a stored digest is invalid.
 _RECORD_REFERENCE_PATTERN = compile_lazily(r"[^\s:]{1,300}:\d{1,9}")
@@ -123,9 +125,9 @@ class Digest:
     line about the repository of the session's folder. ``unread_transcript_count`` is the number of
     ancestors and sub-agents that were too large to read. ``skipped_bytes`` is the number of bytes
     that were skipped in the middle of the session. ``remark_count`` is the number of messages that
-    are not in the talk. ``secrets`` are texts that contain secrets. They are never stored or shown,
-    and no text that is added later may contain the same secrets. ``read_extent`` tells how much
-    of the session was read.
+    are not in the talk. ``secrets`` are the session's texts in which secrets were found. They are
+    never stored or shown, and no text that is added later may contain the same secrets.
+    ``read_extent`` tells how much of the session was read.
     """
 
     sections: Mapping[str, tuple[DigestEntry, ...]] = field(default_factory=dict)
@@ -265,10 +267,10 @@ _COLLECTED_TEXTS_CONTEXT: ContextVar[list[str] | None] = ContextVar(
 
 @contextmanager
 def collect_secret_texts() -> Iterator[list[str]]:
-    """Collect the texts in which ``redact_and_remember_secrets`` finds secrets, until the ``with`` block ends.
+    """Collect the texts in which secrets are found while the ``with`` block runs.
 
-    The caller removes the same secrets from the rest of the digest, because the rules may not
-    recognize them there.
+    ``redact_and_remember_secrets`` finds the secrets. The caller removes the same secrets from the
+    rest of the digest, where the rules may not recognize them.
     """
     texts: list[str] = []
     token = _COLLECTED_TEXTS_CONTEXT.set(texts)
@@ -416,10 +418,9 @@ def _parse_revocations(rows: object) -> Iterator[tuple[str, str]]:
 
 
 def _parse_former_talk(rows: Record) -> list[TalkMessage]:
-    """Return the talk of a digest in the format of version 0.2.0, which stores the talk as entries.
+    """Return the talk of a digest that version 0.2.0 wrote. That version stored the talk as entries.
 
-    In that format, the first prompt comes first. The other prompts follow, the latest of them
-    first.
+    The first prompt is stored first. The other prompts follow, latest first.
     """
     goal_entries = list(_parse_entries(rows.get("goal")))
     requests = []

@@ -169,7 +169,7 @@ def read_user_shell_output(text: str) -> str:
 _CONFIGURATION_COMMAND_PATTERN = compile_lazily(
     r"/(?:model|rename|resume|continue|add-dir|ide|config|theme|effort|mcp|plugin|agents|hooks|memory)\Z"
 )
-"""Commands that configure the client, so their arguments are not about the work."""
+"""Commands that configure the client. Their arguments are not about the work."""
 
 _PROMPT_DELIVERY_REASONS = frozenset({"", "attached", "delivered_as_tool_result"})
 """The reasons in queue records that remove a prompt because the prompt reached the model.
@@ -545,8 +545,8 @@ class TodoList:
     def update_task(self, call: PendingCall) -> None:
         """Change the status or the subject of the task whose number the call names.
 
-        If the session has no task with this number, change the task that last got this number in an
-        ancestor.
+        If the session itself has no task with this number, change the ancestors' task with this
+        number. If there are several, change the latest.
         """
         number = call.inputs.get("taskId")
         own = call.position.session_id, str(number) if isinstance(number, (str, int)) else ""
@@ -675,11 +675,10 @@ class Prompts:
         return None
 
     def _find_queued_prompt(self, content: str, operation: str) -> Quote:
-        """Return the queued prompt that a queue record removes from the queue.
+        """Return the queued prompt to which a record about a removal refers.
 
-        A ``dequeue`` record without a text removes the first command. The client adds prompts to
-        the queue in the order in which their hooks finish. So a command may come after prompts that
-        were typed later.
+        A ``dequeue`` record without text removes the first command in the queue. Prompts are queued
+        when their hooks finish, so prompts that were typed later may precede that command.
         """
         for queued_prompt in islice(self._queue, MAX_COMPARED_QUEUED_PROMPTS):
             if content:
@@ -693,9 +692,9 @@ class Prompts:
         return self._queue[0]
 
     def _restore_command_if_prompt_was_dequeued(self, prompt: str) -> None:
-        """Put the command that was removed last back into the queue if ``prompt`` was removed instead.
+        """Put the command that was removed last back into the queue if the client removed ``prompt`` instead.
 
-        This is the case if the client sends ``prompt`` although it is still in the queue.
+        The client did so if it sends ``prompt`` although the prompt is still in this queue.
         """
         command = self._dequeued_command
         if command is None:
@@ -713,9 +712,9 @@ class Prompts:
     ) -> bool:
         """Remove the prompts for which ``is_quote_on_live_branch`` returns False, and add the queued prompts.
 
-        Return whether a queued prompt was added. If the last queue record removed a command,
-        nothing is added: the client sends the queued prompts after this command, or puts them into
-        the input box of the session that the command opens.
+        Return whether a queued prompt was added. If the last queue record removed a command, no
+        prompt is added, because the client handles the queued prompts only after that command. It
+        then sends them, or puts them into the input box of the session that the command opens.
         """
         self.quotes = [quote for quote in self.quotes if is_quote_on_live_branch(quote)]
         if self._is_command_running:

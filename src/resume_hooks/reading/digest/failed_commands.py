@@ -37,7 +37,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 # A similar command is a replacement only if it is among this many successive commands, counted from
 # the failed one.
 MAX_COMMANDS_BEFORE_REPLACEMENT = 12
-# How many of the latest turns may contain errors that are still open.
+# An error can be listed as open only if it occurred in one of this many latest turns.
 MAX_TURNS_WITH_OPEN_ERRORS = 3
 # The maximum number of characters shown of a failed command. The command's output follows them.
 MAX_FAILED_COMMAND_CHARACTERS = 120
@@ -57,8 +57,8 @@ _ERROR_WORD_PATTERN = compile_lazily(
 def describe_last_failure(command_text: str, commands: Sequence[ShellCommand]) -> str:
     """Return a note if the last run of the command ``command_text`` failed or was stopped, or ``""``.
 
-    If this run had more arguments, the note says so. A failed chain of commands is ignored if a
-    different command in the chain may have failed.
+    The note says if that run had arguments that ``command_text`` lacks. A failed chain of commands
+    is ignored if a different command in the chain may have failed.
     """
     parsed = shell.parse_simple_commands(command_text)
     words = parsed[0].words if parsed else ()
@@ -252,7 +252,7 @@ def list_open_errors(
 def _describe_passed_parts(
     failed_command: ShellCommand, successful_commands: Sequence[ShellCommand]
 ) -> str:
-    """Return a note on those tests and linters of a failed chain that passed later, or ``""``."""
+    """Return a note on the tests and linters in a failed command chain that passed later, or ``""``."""
     suspects = _list_possibly_failed_parts(failed_command)
     for command in reversed(successful_commands):
         if command.run.position.order <= failed_command.run.position.order:
@@ -266,7 +266,10 @@ def _describe_passed_parts(
 
 
 def _make_key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...]:
-    """Return a key of a command. Commands have the same key if only the paths of their programs differ."""
+    """Return a key of a command that ignores the folders of its programs.
+
+    For example, ``/usr/bin/git log`` and ``git log`` have the same key.
+    """
     key = []
     for words, _ in command.parts:
         if words and words[0] != "cd":
@@ -277,8 +280,9 @@ def _make_key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...
 def _is_resolved(failed_command: ShellCommand, successful_commands: Sequence[ShellCommand]) -> bool:
     """Check whether later successful commands prove that a failure is fixed.
 
-    In a failed chain, any test or linter may be the one that failed, so each of them must have
-    passed later. If the output shows that the tests ran, the linters before the tests passed.
+    In a failed chain, any test or linter may have failed, so each of them must have passed later.
+    However, if the output shows that the tests ran, the linters that come before the tests have
+    passed already.
     """
     later_commands = [
         command
@@ -385,7 +389,7 @@ _COMPILING_COMMANDS_BY_BUILD = {
     "cargo build": _CARGO_COMPILING_COMMANDS,
     "go build": _GO_COMPILING_COMMANDS,
 }
-"""Maps a program that only compiles code to the programs that compile the same code."""
+"""The commands that compile the same code as a build command, by the build command."""
 
 _MULTIPURPOSE_TOOLS = frozenset({
     "git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout", "go", "cargo", "npm", "npx",

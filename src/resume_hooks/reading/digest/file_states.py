@@ -101,7 +101,8 @@ MAX_COMMITS_AFTER_STATUS = 2
 MAX_OTHER_CHECKOUTS = 40
 _ADD_ALL_OPTIONS = _TRACKED_FILES_ONLY_OPTIONS | {"-A", "--all"}
 _SHELL_EXPANSION_PATTERN = compile_lazily(r"[$*?`\[]")
-"""Characters that the shell expands. If a word contains one, the words that git got are unknown."""
+"""Characters that the shell expands. If a word contains one, we don't know which arguments git
+received."""
 
 # Git prints this message if a file that the command names does not exist. In this case, git adds no
 # file at all.
@@ -114,8 +115,9 @@ _OPTIONS_WITH_VALUE = frozenset(
     {"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"}
 )
 _SUBCOMMANDS_WITHOUT_STATUS_LIKE_OUTPUT = frozenset({"add", "rm", "mv", "commit", "status"})
-"""Git subcommands whose output does not look like lines of a status. A status in the same output
-can still be parsed. ``status`` itself is included."""
+"""Git subcommands whose output cannot be mistaken for that of ``git status``. If a command runs
+``git status`` together with these, the status can still be parsed. ``status`` itself is one of
+them."""
 
 _CHECKOUT_SUBCOMMANDS = _STATUS_CHANGING_SUBCOMMANDS | {
     "add",
@@ -231,8 +233,8 @@ class FileStates:
         made it outdated."""
         self.uses_git = False
         self.stopped_merges: dict[str, StoppedMerge] = {}
-        """The merges that stopped with conflicts and have not ended, by checkout. Their files have
-        the same paths as in the digest's entries."""
+        """The merges that stopped with conflicts and are not finished, by checkout. The paths of
+        their files are written as in the digest's entries."""
         self._states_before_merge: dict[str, FileState] = {}
         self.foreign_commits: list[str] = []
         """The hashes of the commits that were not made by a git command in the session, the latest
@@ -267,16 +269,16 @@ class FileStates:
         self._empty_checkouts: set[str] = set()
         """The checkouts that ``git init`` created and that have no commits."""
         self._commits_by_checkout: dict[str, list[RecordedCommit]] = {}
-        """The existing commits, by checkout. The latest commit is last."""
+        """The commits that have not been removed again, by checkout. The latest commit is last."""
         self._commit_count_by_path: dict[str, int] = {}
         self._commit_count = 0
         self._status_valid_until = 0
-        """The last status is valid until the session has made this number of commits."""
+        """The total number of the session's commits at which the last status becomes outdated."""
         self._has_unknown_additions = False
         """Whether a command after the last commit added files without naming them."""
         self._last_unknown_commit: dict[str, int] = {}
-        """By checkout, the number of the last commit that may include files that no command named.
-        The session's commits are counted from 1."""
+        """Maps each checkout to the number of the last commit that may include files that no
+        command named. The session's commits are counted from 1."""
 
     def process_edit(self, edit: FileEdit) -> None:
         """Process a change to a file."""
@@ -344,7 +346,7 @@ class FileStates:
         former_top = self._top_commits.get(checkout, commits[0])
         self._top_commits[checkout] = commits[0]
         foreign_commits = find_commits_above(former_top, commits)
-        # Somebody else made the first commits of this checkout.
+        # The session knew this checkout without commits, so somebody else made its first ones.
         if checkout in self._empty_checkouts:
             self._empty_checkouts.discard(checkout)
             self.untracked_paths.difference_update(self._list_paths_in_same_checkout(call.folder))
@@ -378,7 +380,10 @@ class FileStates:
         return files
 
     def _process_merge(self, call: GitCall) -> None:
-        """Process a command that may start a merge that stops with conflicts, or may end a stopped merge."""
+        """Process a command that can start or end a merge.
+
+        Only a merge that stopped with conflicts is remembered.
+        """
         checkout = self.find_checkout(call.folder)
         former_merge = self.stopped_merges.get(checkout)
         merge = update_stopped_merge(former_merge, call.words, call.run)
@@ -685,11 +690,11 @@ class FileStates:
                 self._staged_paths.discard(path)
 
     def _process_diff_contents(self, call: GitCall, arguments: Sequence[str]) -> None:
-        """Process the hashes of the files' contents in a ``git diff``.
+        """Process the content hashes that a ``git diff`` prints.
 
-        If a diff up to ``HEAD`` shows the same hash that an open file had after its last edit, the
-        file is committed. Someone else made this commit, because otherwise the file would not be
-        open.
+        If a diff up to ``HEAD`` shows the hash that an open file had after its last edit, the file
+        has been committed. Someone else made the commit: if the session had made it, the file would
+        no longer be open.
         """
         root = self.find_checkout(call.folder)
         is_unclear = (
@@ -728,13 +733,16 @@ class FileStates:
             self.untracked_paths.discard(path)
 
     def _register_listed_files(self, listed_paths: Iterable[str]) -> None:
-        """Register the new files in ``listed_paths`` if only git reports them as changed."""
+        """Register those of ``listed_paths`` that no status has listed yet.
+
+        Only git reports these files as changed.
+        """
         for path in sorted(self._paths_not_listed_yet.intersection(listed_paths)):
             self._paths_not_listed_yet.discard(path)
             self.process_edit(FileEdit(path, 0))
 
     def _infer_unlisted_state(self, path: str) -> FileState:
-        """Return the state, committed or unchanged, of an open file that ``git status`` does not list."""
+        """Return the state, committed or unchanged, of an uncommitted file that ``git status`` does not list."""
         checkout = self.find_checkout(path)
         edit_commit_count = self._commit_count_by_path.get(path, 0)
         commits = self._commits_by_checkout.get(checkout)
@@ -890,7 +898,7 @@ class FileStates:
     def _process_reverted_commits(self, call: GitCall, arguments: Sequence[str]) -> None:
         """Process a ``git revert``.
 
-        The revert is ignored if another command made a commit before it in the same run.
+        The revert is ignored if the same run contains an earlier command that made a commit.
         """
         if call.words[0] != "revert" or call.run.has_failed:
             return
@@ -1024,7 +1032,10 @@ def _find_checkout_roots_outside_home(
 
 
 def _is_only_git(simple_commands: Sequence[SimpleCommand]) -> bool:
-    """Check whether a run contains only ``cd``, and git commands that print nothing like a status."""
+    """Check whether a run contains only ``cd`` and git commands.
+
+    The output of these git commands must not look like that of ``git status``.
+    """
     for words, _ in simple_commands:
         is_git = (
             words[:1] == ("git",)

@@ -1,7 +1,7 @@
-"""Find commits that were not made by a git command in the session, but by the user or a program.
+"""Find commits that were made by the user or another program, not by a git command in the session.
 
-Invariant: a commit is included only if a log lists it above a commit that was at the top of an
-earlier log, and if no command in the session moved the top of that checkout in the meantime.
+Invariant: a commit is included only if a log shows it as newer than the newest commit of an earlier
+log, and if no command in the session changed HEAD of that checkout between the two logs.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ MAX_CHECKOUTS = 3  # At most this many checkouts are listed with their branches.
 
 
 class SessionCheckout(NamedTuple):
-    """A folder that is a checkout, with its last branch according to git's output or to the client."""
+    """A folder that is a checkout, with the last branch that git's output or the client reported for it."""
 
     folder: str
     branch: str
@@ -46,11 +46,11 @@ class SessionGit(NamedTuple):
 
     ``branch`` is the last branch that git or the client named, or ``""``. ``checkouts`` are the
     folders whose branch is known, the latest first. ``commit_position`` and ``push_position`` are
-    the positions of the last commit and the last push. ``last_switch_order`` is the sequence number of
-    the command that last changed the branch, or 0.
+    the positions of the last commit and the last push. ``last_switch_order`` is the sequence number
+    of the command that last changed the branch, or 0.
 
-    ``previous_branch`` is the last branch that a command showed, if the client later recorded a
-    different branch although no git command had switched to it. Otherwise, it is ``""``.
+    ``previous_branch`` is set if the client recorded a different branch although no git command had
+    switched to it. It is the last branch that a command showed before. Otherwise, it is ``""``.
     """
 
     branch: str
@@ -81,11 +81,12 @@ def collect_session_git(
     """Return the state of git after a session's commands, which are ordered oldest first.
 
     ``client_checkout`` is the folder and the branch that the client recorded when the branch last
-    changed. The branch may have been changed outside the session. If no command showed the
-    branch of this folder, ``client_checkout`` is treated as the earliest checkout.
-    ``removal_orders`` maps each removed folder to the sequence number of the command that removed
-    it. The checkout of ``home``, the session's folder, comes first. Worktrees that commands added
-    come last, unless another command showed their branch.
+    changed. The branch may have been changed outside the session. If no command showed the branch
+    of this folder, ``client_checkout`` is treated as the oldest checkout. ``removal_orders`` maps
+    each removed folder to the sequence number of the command that removed it.
+
+    In the result, the checkout of ``home``, the session's folder, comes first. Worktrees that
+    commands added come last, unless another command showed their branch.
     """
     branches: dict[str, str] = {}
     checkouts: dict[str, SessionCheckout] = {}
@@ -213,7 +214,7 @@ def read_branch(run: ShellRun) -> str:
         rows = _BRANCH_OUTPUT_PATTERN.findall(f"\n{run.output}")
         for row in reversed(rows):
             if row[1] and "status" not in run.command:
-                continue  # A "## " outside a ``git status`` starts a heading.
+                continue  # Outside the output of ``git status``, a line that starts with "## " is a heading.
             return next(str(name) for name in row if name)
     if (
         _BRANCH_QUERY_PATTERN.fullmatch(run.command)

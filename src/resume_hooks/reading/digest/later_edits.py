@@ -76,9 +76,9 @@ def find_replaced_text(inputs: Record) -> str:
 
 
 def find_removed_lines(inputs: Record) -> str:
-    """Return the lines that a call's edits removed from the texts that they replaced, or ``""``.
+    """Return the lines that a call's edits deleted without a replacement, or ``""``.
 
-    An edit is ignored if it wrote a new line or removed the whole text.
+    An edit is ignored if it also wrote a new line or deleted its whole old text.
     """
     removed: list[str] = []
     for edit in list_edits(inputs):
@@ -116,9 +116,9 @@ def _apply_replacement(text: str, replacement: _Replacement) -> str:
 
 
 def _remove_replaced_ending(text: str, replacement: _Replacement) -> str:
-    """Cut off the end of a text if a later edit replaced this end together with the text after it.
+    """Cut off the end of a text if a later edit replaced that end and what followed it in the file.
 
-    If the edit left the first lines of this end unchanged, these lines are kept.
+    If the edit left the first lines of the replaced part unchanged, these lines are kept.
     """
     start = _find_overlap_start(text, replacement.old_text)
     if start is None:

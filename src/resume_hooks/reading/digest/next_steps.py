@@ -80,9 +80,7 @@ def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the next steps that the talk mentions, the most certain first."""
     last_quote = facts.words_since_prompt
     is_at_work = last_quote is not None and facts.last_call_order > last_quote.position.order
-    if (
-        not is_at_work
-    ):  # If a call followed the last words, it already did the step that they announce.
+    if not is_at_work:  # The last words announce a step, but a later call already carried it out.
         if last_quote is not None:
             yield from _list_steps_of_last_answer(last_quote)
         yield from _list_steps_of_earlier_answers(facts)
@@ -134,8 +132,8 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
                 and sentence not in request
             ):
                 steps.append(sentence)
-    # Only these characters of the offer certainly fit into its row, so a step after them gets its
-    # own row.
+    # Only this part of the offer is certain to fit into the offer's row. A step that comes after
+    # this part gets its own row.
     offered_text = request[:MAX_OFFER_CHARACTERS]
     for step in steps[:MAX_STEPS_PER_ANSWER]:
         if all(option in offered_text for option in step.split(OPTION_SEPARATOR)):
@@ -234,7 +232,8 @@ _OPTIONS_HEADING_PATTERN = compile_lazily(
 )
 """Words in a heading that offers the steps below it as options."""
 MAX_OPTION_CHARACTERS = 120  # The maximum number of characters shown of each option.
-# The joined options are put in quotes, so the separator closes the quotes and opens them again.
+# Separates options inside a quoted string: it closes the quotes after one option and opens them
+# before the next.
 OPTION_SEPARATOR = '" or "'
 
 

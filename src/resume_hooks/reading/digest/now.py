@@ -51,7 +51,7 @@ MAX_LISTED_UNCOMMITTED_FILES = 8  # At most this many uncommitted files are list
 MAX_FILE_NAMES_CHARACTERS = 270
 # The maximum number of sub-agents that are listed as running. The same number applies to commands.
 MAX_RUNNING_TASKS = 3
-# This many characters at the start of a plan are searched for its title.
+# The number of characters at the start of a plan that are searched for its title.
 MAX_PLAN_CHARACTERS = 4_000
 # The maximum number of characters in a line about an unanswered call, or in a line of files.
 MAX_ROW_CHARACTERS = 460
@@ -101,7 +101,10 @@ def list_present_state(
 
 
 def list_pending_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """Yield the work that was in progress at the session's end: a call, a request, sub-agents, commands."""
+    """Yield the work that was in progress when the session ended.
+
+    This may be a call, a request, sub-agents and commands.
+    """
     if facts.unanswered_call is not None:
         call = facts.unanswered_call
         subject = call.find_first_text("command", "prompt", "file_path", "description")
@@ -151,7 +154,7 @@ def _list_repository_state(
 def _list_session_branches(
     facts: LineageFacts, paths: SessionPaths, session_git: SessionGit
 ) -> Iterator[DigestEntry]:
-    """Yield, for each checkout, the branch that the session's output showed last."""
+    """Yield, for each checkout, the branch that was last seen in the session's output."""
     is_elsewhere = len(session_git.checkouts) == 1 and not _is_one_folder_inside_other(
         paths.folder, session_git.checkouts[0].folder
     )
@@ -236,7 +239,8 @@ def _list_documents(
         other_files = [
             file for file in _list_files_changed_after(facts, paths, position.order) if file != path
         ]
-        # If no other file was changed later, the last commit contains only the document itself.
+        # If no other file was changed later, the last commit contains only the document itself, so
+        # it does not count as later work.
         last_work_commit = last_commit if other_files else None
         note = _format_changes_after_document(len(other_files), position, last_work_commit)
         if facts.todo_list.is_done_after(position.order):
@@ -358,7 +362,10 @@ def _is_still_running(run: ShellRun) -> bool:
 
 
 def _has_run_again(facts: LineageFacts, run: ShellRun) -> bool:
-    """Check whether a later command that has ended includes every simple command of a background command."""
+    """Check whether a later command repeated a background command and has ended.
+
+    The later command must include every simple command of the background command.
+    """
     words = {part.words for part in shell.parse_simple_commands(run.command)}
     for later_run in facts.runs:
         if later_run.position.order > run.position.order and not _is_still_running(later_run):
@@ -385,8 +392,8 @@ _WATCH_COMMAND_PATTERN = compile_lazily(
 def _list_lines_about_branches(session_git: SessionGit) -> Iterator[DigestEntry]:
     """Yield a line about the last branch.
 
-    If the branch changed although no git command of the session left the earlier branch, also yield
-    a line about the earlier branch.
+    If the branch changed, but not by a git command of the session, also yield a line about the
+    earlier branch.
     """
     yield make_entry(f"branch {quote_name(session_git.branch)}, as last seen in the session", "")
     if session_git.previous_branch:
