@@ -15,7 +15,7 @@ export const COMMANDS = [
   {"name": "untrim", "description": "Continue in a copy with the trimmed contents restored", "argumentHint": ""},
   {"name": "full", "description": "Show how full this session is and the best way to continue", "argumentHint": "[--table]", "immediate": true},
   {"name": "mark", "description": "Mark this place before you try something", "argumentHint": "[goal]"},
-  {"name": "back", "description": "Go back to the mark, or from a fork to its parent, in a new session that gets only a report", "argumentHint": "report"},
+  {"name": "back", "description": "Go back to the mark (or from a fork to its parent) in a new session that contains only a report", "argumentHint": "report"},
   {"name": "search", "description": "Find what was said in this project; --all: in every project", "argumentHint": "[--all] words", "immediate": true},
   {"name": "sessions", "description": "List the newest sessions of this project; --all: of every project", "argumentHint": "[--all]", "immediate": true},
   {"name": "lineage", "description": "Show this session's ancestors, oldest first", "argumentHint": "", "immediate": true},

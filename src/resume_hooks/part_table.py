@@ -37,7 +37,7 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
     ),
     "scrub": (
         "secrets",
-        "Remove secrets: in a child, or in place and from every copy; --list shows the secrets.",
+        "Remove secrets in a new child, or in place from the session and all its copies; --list shows them.",
         "doctor",
     ),
     "stats": ("stats", "Show turns, tokens and savings by month, and hook durations.", "doctor"),
@@ -64,7 +64,7 @@ SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], st
     "handoff_dir": (
         "documents",
         "",
-        "Folder for a document of each handoff, such as _handoffs in the project; empty = off.",
+        "The folder in which each handoff writes a document, for example _handoffs in the project; empty = off.",
         "path",
         ("", "a folder, such as _handoffs"),
         "vault",
@@ -92,7 +92,7 @@ TRIGGERS: Dict[
     "back": (
         "marks",
         "report",
-        "Go back to the mark, or from a fork to its parent, in a new session that gets only a report",
+        "Go back to the mark (or from a fork to its parent) in a new session that contains only a report",
         "trigger_answers",
         "search",
         "",

@@ -114,8 +114,8 @@ def test_the_document_has_all_sections(config_home: ConfigHome) -> None:
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert headings == [
         "Next step, as the user put it",
-        "Summary, by a model",
-        "The opening of the fresh session, as the user edited it",
+        "Summary (written by a model)",
+        "The opening of the fresh session, edited by the user",
         "Now",
         "Open",
         "Talk, oldest first",

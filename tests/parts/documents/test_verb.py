@@ -75,7 +75,7 @@ def test_the_document_contains_the_edited_text(editor_home: EditorHome) -> None:
         == 0
     )
     text = (editor_home.project / "x.md").read_text("utf-8")
-    assert "## The opening of the fresh session, as the user edited it" in text
+    assert "## The opening of the fresh session, edited by the user" in text
     assert "\nuse tabs\n" in text
 
 
@@ -88,7 +88,7 @@ def test_a_document_created_meanwhile_is_kept(editor_home: EditorHome) -> None:
     done = editor_home.run_handoff("--out", "x.md", EDITOR=script)
     assert done.exit_code == 2
     (folder,) = editor_home.tmp.iterdir()
-    assert "exists already" in done.text
+    assert "already exists" in done.text
     assert f"Your text is in {folder}/handoff.md" in done.text
     assert editor_home.openings() == []
     assert (editor_home.project / "x.md").read_text() == "mine\n"

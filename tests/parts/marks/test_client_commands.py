@@ -16,7 +16,7 @@ def test_the_client_commands_set_a_mark_and_open_a_child(parent: Path) -> None:
     ``/back`` without a report asks the user for one.
     """
     assert ask_engine("mark", "try it")["text"].startswith("mark set")
-    assert "Type it after the command" in ask_engine("back")["text"]
+    assert "Type the report after the command" in ask_engine("back")["text"]
     back = ask_engine("back", "it does not work")
     (child,) = list_children(parent)
     assert (back["open"], back["fill"]) == (child.stem, "")

@@ -173,14 +173,14 @@ def test_back_returns_a_fork_to_its_parent(
     told, card = read_live_message_texts(made["file"])[rows:]
     number = fork.read_bytes().count(b"\n") - 6
     reference = f"{fork.stem[:8]}"
-    assert f"when the parent session, a fork, left {SESSION}" in told
+    assert f"when the parent session, which is a fork, branched off from {SESSION}" in told
     assert f":N is record {reference}:N" in told
     assert f"- lexer.py (:{number + 3})" in told
     assert f"- pytest -q (edited since: lexer.py, :{number + 1})" in told
     assert f"ASSISTANT :{number + 5}\n  We decided to use the lexer of EXPLORE." in told
     assert "prompt 0" not in told
     assert "The user's report" not in told
-    assert card.startswith(f"**Back** to where the fork left `{SESSION[:8]}`")
+    assert card.startswith(f"**Back** to where the fork branched off from `{SESSION[:8]}`")
     assert (made["back"]["first_left_out"], made["back"]["report_characters"]) == (
         f"{fork.stem}:{number}",
         0,
@@ -195,7 +195,7 @@ def test_back_returns_a_fork_to_its_parent(
     ]
     assert fork.read_bytes() == before
     text = cli("back", fork.stem, "--report", "the lexer is the way").stdout.decode()
-    assert f"where this fork left {SESSION}" in text
+    assert f"where this fork branched off from {SESSION}" in text
 
 
 def test_the_verb_back_accepts_a_report_in_a_fork(parent: Path, document: Document) -> None:
@@ -221,7 +221,7 @@ def test_back_in_a_fork_ignores_later_turns_of_the_parent(parent: Path, document
     continue_session(parent, "MEANWHILE", uuid_prefix="m", start_second=2)
     found = document("back", fork.stem)
     (warning,) = found["warnings"]
-    assert "The parent was continued after this fork left it" in warning
+    assert "The parent got more turns after this fork was made" in warning
     assert f"/resume {SESSION}" in warning
     assert "MEANWHILE" not in Path(found["data"]["file"]).read_text()
 
@@ -254,7 +254,7 @@ def test_back_in_a_fork_of_the_first_turn_returns_to_that_turn(
     assert (
         read_live_message_texts(found["data"]["file"])[:-2] == read_live_message_texts(parent)[:2]
     )
-    assert "The parent was continued" in found["warnings"][0]
+    assert "The parent got more turns" in found["warnings"][0]
 
 
 def test_back_in_a_compacted_fork_returns_to_the_parent(parent: Path, document: Document) -> None:
@@ -326,7 +326,10 @@ def test_back_without_new_messages_is_refused(parent: Path, document: Document) 
             )
             stream.write(session_bytes([{**row, "sessionId": fork.stem}]))
     error = document("back", fork.stem, code=1)["error"]
-    assert "Nothing was said in this fork since it left its parent" in error["message"]
+    assert (
+        "Nothing has been said in this fork since it branched off from its parent"
+        in error["message"]
+    )
     assert f"resume {SESSION}" in error["remedy"]
     error = document("back", SESSION, code=1)["error"]
     assert error["message"] == "No active mark."
@@ -341,7 +344,7 @@ def test_a_mark_in_a_fork_has_precedence_over_the_fork_point(
     fork = fork_session_file(document, SESSION)
     continue_session(fork)
     document("mark", fork.stem)
-    assert document("back", fork.stem, code=2)["error"]["message"] == "Report cannot be empty."
+    assert document("back", fork.stem, code=2)["error"]["message"] == "The report cannot be empty."
     continue_session(fork, "MORE", parent_uuid="x5", uuid_prefix="y", start_second=30)
     made = document("back", fork.stem, "--report", "no")["data"]
     assert made["back"]["left"] is None

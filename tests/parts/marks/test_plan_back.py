@@ -118,7 +118,7 @@ def test_the_child_ends_at_the_mark_with_a_report(config_home: ConfigHome) -> No
     for part in (
         SESSION,
         "2026-01-31 09:31",
-        "The goal from there: try the other parser",
+        "The goal at the mark: try the other parser",
         "records 11111111:4 to ",
     ):
         assert part in content.replace("11111111:5 to", "11111111:4 to")
@@ -175,7 +175,7 @@ def test_a_rewind_to_the_last_message_says_that_nothing_followed(config_home: Co
     decided = plan_rewind(config_home, conversation(2), "r3")
     assert decided.omitted_records is None
     made = write_child(decided.child, Where())
-    assert "Nothing had followed the mark." in records.join_text_blocks(live_records(made)[-1])
+    assert "There was nothing after the mark." in records.join_text_blocks(live_records(made)[-1])
 
 
 EXPECTED_CUTS: dict[str, tuple[str, list[str], bool]] = {
@@ -287,7 +287,7 @@ def test_a_rewind_to_a_lost_mark_has_only_the_report(config_home: ConfigHome) ->
     assert opening["isCompactSummary"] is True
     assert "can't be found any more (its record is gone)" in opening["message"]["content"]
     assert opening["message"]["content"].endswith(":\nit was slower")
-    assert "**Back** with the report alone" in records.join_text_blocks(card)
+    assert "**Back** with only the report" in records.join_text_blocks(card)
     assert made.title.endswith(" · back")
     first = orjson.loads(Path(made.file).read_bytes().split(b"\n", 1)[0])["continue_metadata"]
     assert (first["continuation_type"], first["startedAt"]) == ("back", START_TIME)
@@ -324,7 +324,7 @@ def test_an_overlong_report_is_refused(config_home: ConfigHome) -> None:
     )
     with pytest.raises(UsageError, match="500,001 characters") as caught:
         plan_rewind(config_home, explored_records(), "r3", most + "x")
-    assert "Your text is not lost: the up arrow" in caught.value.remedy
+    assert "Your text is not lost: press the up arrow" in caught.value.remedy
 
 
 HOSTILE_TEXTS = [

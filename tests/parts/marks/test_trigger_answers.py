@@ -74,7 +74,9 @@ def test_back_returns_to_the_mark(type_prompt: TypePrompt, parent: Path, trigger
     assert "goal: try the other parser" in text
     assert "after record 11111111:3" in text
     assert f"   {trigger_sign}back what you found out\n" in text
-    assert text.endswith("Set. Text in box? Ctrl+C once." if trigger_sign == ">" else "\nGo on.")
+    assert text.endswith(
+        "Set. Clear the input box: Ctrl+C once." if trigger_sign == ">" else "\nGo on."
+    )
     assert list_children(parent) == []
     continue_session(parent)
     raw = parent.read_bytes()
@@ -86,7 +88,7 @@ def test_back_returns_to_the_mark(type_prompt: TypePrompt, parent: Path, trigger
         "9,000 tokens here, about ",
         "just now: try the other parser",
         "report: it was slower so we stay",
-        "not in the new session, still in this one: 11111111:5 to 11111111:6",
+        "left out of the new session, but still in this one: 11111111:5 to 11111111:6",
         "files, git and processes stay as they are",
         "Claude Code has no file copies to restore",
         f"  in Claude Code   /resume {child.stem}\n",
@@ -129,7 +131,7 @@ def test_a_second_mark_needs_a_confirmation(type_prompt: TypePrompt, parent: Pat
     first = state.find_mark(SESSION)
     continue_session(parent)
     text = type_prompt(">mark the new goal")
-    assert text.startswith("mark not set · another is active, set just now")
+    assert text.startswith("mark not set · another mark is active; it was set just now")
     for part in ("goal: the old goal", "new goal: the new goal", ">mark yes"):
         assert part in text
     assert text.endswith("\nTo replace it: >mark yes")
@@ -191,7 +193,7 @@ def test_a_confirmation_without_a_question_sets_no_mark(
 ) -> None:
     """``>mark yes`` does nothing without a question about a mark in this session."""
     text = type_prompt(">mark yes")
-    assert "no question about a mark is open" in text
+    assert "no question about a mark is waiting for an answer" in text
     assert "No active mark." in text
     assert state.find_mark(SESSION) is None
     confirmations.store_question(confirmations.StoredQuestion(SESSION, "", time.time()))
@@ -234,7 +236,7 @@ def test_back_with_an_empty_report_is_refused(
 ) -> None:
     """``>back`` with an empty report is refused and keeps the mark."""
     type_prompt(">mark x")
-    assert "Report cannot be empty." in type_prompt(prompt)
+    assert "The report cannot be empty." in type_prompt(prompt)
     assert state.find_mark(SESSION) is not None
     assert list_children(parent) == []
 
@@ -303,7 +305,7 @@ def test_back_to_a_lost_mark_writes_only_the_report_and_warns(
     assert (
         "can't be found any more (its record is gone): the new session has only the report" in text
     )
-    assert "the report alone: not back to the mark" in text
+    assert "only the report is loaded: not back to the mark" in text
     assert len(list_children(parent)) == 1
     assert state.find_mark(SESSION) is None
 

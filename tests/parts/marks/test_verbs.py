@@ -129,7 +129,7 @@ def test_back_prints_a_receipt(cli: Cli, parent: Path) -> None:
     continue_session(parent)
     text = cli("back", SESSION, "--report", "slower").stdout.decode()
     for part in (
-        "not in the new session, still in the old one: 11111111:5 to 11111111:6",
+        "left out of the new session, but still in the old one: 11111111:5 to 11111111:6",
         "stay as they are",
         "/resume ",
     ):
@@ -144,10 +144,10 @@ def test_an_empty_report_is_a_usage_error(
     cli("mark", SESSION)
     assert (
         document("back", SESSION, "--report", report, code=2)["error"]["message"]
-        == "Report cannot be empty."
+        == "The report cannot be empty."
     )
     assert (
-        b"Report cannot be empty."
+        b"The report cannot be empty."
         in cli("back", SESSION, "--report", "-", stdin=report.encode()).stderr
     )
     assert cli("back", SESSION).returncode == 2

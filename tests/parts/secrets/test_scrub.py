@@ -84,7 +84,7 @@ def test_scrub_reports_an_unreadable_place(
         done = cli("scrub", SESSION, "--in-place", "--yes")
         assert done.returncode == 1
         assert (
-            f"Not removed, or perhaps not removed, from:\n  other vault  {note.parent}\n    It could not be read"
+            f"Not removed, or possibly not removed, from:\n  other vault  {note.parent}\n    It could not be read"
             in done.stdout.decode()
         )
     assert FIRST_SECRET not in session_with_secret.read_text()
@@ -186,7 +186,7 @@ def test_an_open_session_is_not_scrubbed_in_place(
     [
         (["--in-place"], "needs a confirmation"),
         (["--in-place", "--json"], "needs a confirmation"),
-        (["--in-place", "--yes", "--start"], "makes no child"),
+        (["--in-place", "--yes", "--start"], "creates no child"),
         (["--everywhere"], "works only with --in-place"),
         (["--secret-stdin"], "No secret was given"),
         (["--all", "--in-place", "--yes"], "--all works only with --list"),

@@ -93,7 +93,7 @@ def test_session_options_are_refused_for_sub_agents(
 def test_an_empty_list_of_sub_agents_suggests_all(cli: Cli) -> None:
     """An empty list of sub-agents suggests ``--all``."""
     assert (
-        b"No sub-agent of these sessions has a transcript here. --all"
+        b"No sub-agent of these sessions has a transcript on this machine. Use --all"
         in cli("sessions", "--subagents").stdout
     )
 

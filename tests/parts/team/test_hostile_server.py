@@ -354,7 +354,10 @@ def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, request
         connections.append(db)
         found = requests_to_server(member_home)[request_name](db)
         assert has_good_session(found) or [row.session_id for row in found][-1] == SESSION  # type: ignore[attr-defined]
-        assert db.notes[-1] == "The server took too long. The answer contains what arrived in time."
+        assert (
+            db.notes[-1]
+            == "The server took too long. The answer contains only the results that arrived in time."
+        )
     assert count <= 10
 
 
@@ -582,7 +585,8 @@ def test_a_push_stops_at_its_time_limit(
             )
             options.where = member_home.where
             with pytest.raises(
-                TeamRequestFailed, match=r"for 11111111-.*; sessions pushed before that: 0 of 1$"
+                TeamRequestFailed,
+                match=r"for 11111111-.*\. Before it, 0 of 1 sessions were pushed$",
             ):
                 team_verb.push_sessions(options)
     finally:

@@ -459,7 +459,7 @@ def test_another_members_session_with_the_same_id_is_not_linked(
             row.session_id for row in LineageFinder(alice.where).find_lineage(came[0].receipt.file)
         ] == [came[0].session_id]
     assert read_links(alice.where) == []
-    assert "one of your sessions has that id" in notes[-1]
+    assert "one of your own sessions has the same id" in notes[-1]
 
 
 def test_hidden_records_of_another_member_are_counted(alice: Machine, mallory: Machine) -> None:

@@ -418,13 +418,16 @@ def test_adding_a_project_shows_who_added_it_first(people: dict[str, Person], gi
     with connect.connect_to_team("bob") as db:
         db.run_statement("select team.project_add(%s)", (key,))
     assert laptop.run_team_verb("projects", "add")["warnings"] == [
-        f"bob added {key} first, and can admit you to this project."
+        f"bob was the first to add the project {key}, and can admit you to it."
     ]
     laptop.run_team_verb("push", CHILD_ID)
     with connect.connect_to_team("bob") as db:
         db.run_statement("select team.project_admit(%s, 'alice', true)", (key,))
     assert laptop.run_team_verb("projects", "add")["warnings"] == [
-        f"bob added {key} first, and admitted you. Members whom bob admits can read what you share with this project."
+        (
+            f"bob was the first to add the project {key}, and has admitted you to it. "
+            "Everyone whom bob admits can read what you share with this project."
+        )
     ]
     reach = (
         f"With project {key}: its owner, bob, decides who joins it; "
@@ -458,7 +461,8 @@ def test_sessions_in_an_open_transaction_are_reported(
         db.run_statement("select team.share(%s, 't', '', null)", (CHILD_ID,))
         said = admins.run("team", "member", "remove", "bob", "--yes")
     held = re.fullmatch(
-        r"bob is removed. Sessions: 1.\nAn open transaction locks 1 session\. .* for '(bob \(left, \d+\))'.\n",
+        r"bob is removed. Sessions: 1.\n1 session could not be changed because of an open transaction\. .* for "
+        r"the member '(bob \(left, \d+\))'.\n",
         said,
     )
     assert held
@@ -569,7 +573,7 @@ def test_init_creates_a_team_once(
         db.execute("update team.about set version = 9, least = 9")
     for words in (["sessions"], ["init", "bob", "--upgrade"]):
         assert bob.run_team_verb(*words, code=1)["message"].startswith(
-            "The team's database has the newer schema version 9"
+            "The schema of the team's database has version 9"
         )
     with server.connect_as_superuser(name) as db:
         db.execute("update team.about set version = 9, least = 1")
@@ -592,7 +596,7 @@ def test_upgrade_updates_an_old_schema_once(
     bob = Person(tmp_path / "other", "bob", fork_server)
     refused = bob.run_team_verb("join", "bob", code=1)
     assert (refused["message"].split(",")[0], refused["remedy"][-9:]) == (
-        "The team's database has the older schema version 1", "--upgrade"
+        "The schema of the team's database has version 1", "--upgrade"
     )  # fmt: skip
     assert bob.run_team_verb("init", "bob", "--upgrade", code=1)["code"] == "team-failed"
     sql = bob.run_team_verb("init", "bob", "--upgrade", "--sql")["sql"]
@@ -600,7 +604,7 @@ def test_upgrade_updates_an_old_schema_once(
     admin = Person(tmp_path / "office", "admin", fork_server)
     assert (
         admin.run("team", "init", "admin", "--upgrade")
-        == "The database has schema version 5 now.\n"
+        == "The database now has schema version 5.\n"
     )
     assert bob.run_team_verb("join", "bob")["written"]
 
@@ -657,7 +661,7 @@ def test_doctor_reports_the_state_of_the_team(
     file.write_text(json.dumps(team))
     assert (
         get_doctor_finding(tmp_path).detail
-        == "work as alice; pushed after turns: 1 project, last push never; the server was not contacted"
+        == "work as alice; 1 project pushed automatically after turns, last push never; the server was not contacted"
     )
     monkeypatch.setattr(answers, "find_spec", lambda _: None)
     assert "-m pip install" in get_doctor_finding(tmp_path).remedy
@@ -666,4 +670,4 @@ def test_doctor_reports_the_state_of_the_team(
     assert get_doctor_finding(tmp_path).remedy.endswith("hooks/engine --install --team")
     team_file.record_push_failure(("the server is away", "Wait."), 1, Where(), report_at_once=False)
     assert get_doctor_finding(tmp_path).code == "team-failing"
-    assert get_doctor_finding(tmp_path).detail.startswith("1 session waits")
+    assert get_doctor_finding(tmp_path).detail.startswith("1 session has been waiting")

@@ -28,7 +28,7 @@ PART = Part(
         Setting(
             "handoff_dir",
             "",
-            "Folder for a document of each handoff, such as _handoffs in the project; empty = off.",
+            "The folder in which each handoff writes a document, for example _handoffs in the project; empty = off.",
             parser_factory="path",
             parser_arguments=("", "a folder, such as _handoffs"),
             insert_before="vault",

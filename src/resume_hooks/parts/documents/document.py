@@ -1,9 +1,9 @@
 """Write the document of a handoff into a project.
 
-The document contains the opening of the new session as Markdown. Text from the transcript is in the
-front matter only as JSON strings, which are also valid YAML. The body contains no Markdown that
-loads or runs anything. A relative path in the setting must not lead outside the session's project.
-If the document cannot be written, the new session is still created.
+The document contains the opening of the new session as Markdown. In the front matter, text from the
+transcript is always written as a JSON string, which is also valid YAML. The body contains no
+Markdown that loads or runs anything. If the setting is a relative path, it must not lead outside
+the session's project. If the document cannot be written, the new session is still created.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.storage import project_files
 from resume_hooks.system.text import plain_line, plain_text
 
-# Maximum number of characters of the title that a file name contains. In UTF-8 they take at most
-# 192 bytes.
+# The maximum number of characters of the title that are used in a file name. In UTF-8, they take up
+# at most 192 bytes.
 MAX_SLUG_CHARACTERS = 48
 
 _TAG_OR_LINK_PATTERN = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
-"""Matches the start of a tag, or the end of a link's text. The pattern includes preceding
-backslashes, because they would disable the escape that is added."""
+"""Matches the start of a tag, or the end of a link's text, with any backslashes before it. The
+backslashes must be escaped too, because otherwise they would cancel the added backslash."""
 
 _BLOCK_START_PATTERN = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
 # Matches characters that JSON does not escape but YAML parsers reject.
@@ -46,11 +46,11 @@ _BACKTICK_RUN_PATTERN = re.compile("`+")
 
 
 def resolve_out_path(out_option: str, fresh_plan: FreshPlan, *, force: bool) -> str:
-    """Return the path of the document for ``--out``.
+    """Return the path to which ``--out`` writes the document.
 
-    If ``out_option`` is a folder, the document gets a default name in this folder. If
-    ``out_option`` ends in a slash and does not exist, the folder will be created with the document.
-    Raise UsageError if the document cannot be written.
+    If ``out_option`` is a folder, the document gets a default name in it. If ``out_option`` ends in
+    a slash and does not exist, the folder will be created together with the document. Raise
+    UsageError if the document cannot be written.
     """
     path = os.path.abspath(out_option)
     is_new_folder = (
@@ -63,17 +63,17 @@ def resolve_out_path(out_option: str, fresh_plan: FreshPlan, *, force: bool) -> 
     elif not path.endswith(DOCUMENT_SUFFIX) or out_option.endswith(os.sep):
         raise UsageError(
             f"--out {out_option} is neither a folder nor a name that ends in .md",
-            "Name a .md file, or a folder.",
+            "Give the path of a .md file or of a folder.",
         )
     elif not os.path.isdir(os.path.dirname(path)):
         raise UsageError(
             f"The folder {os.path.dirname(path)} does not exist",
-            "Create the folder first, or name another folder.",
+            "Create the folder first, or choose another one.",
         )
     if project_files.read_file_state(path) is not None and not force:
         raise UsageError(
-            f"The file {path} exists already",
-            "Give --force to overwrite the file, or name another file.",
+            f"The file {path} already exists",
+            "Use --force to overwrite the file, or choose another file name.",
         )
     return path
 
@@ -135,9 +135,9 @@ def write_documents(
 
 
 def _resolve_setting_folder(value: str, home: str) -> str:
-    """Return the folder in the setting as an absolute path without links.
+    """Return the folder that the setting contains, as an absolute path with symbolic links resolved.
 
-    Raise WriteFailed if a relative path leads outside the folder ``home``.
+    Raise WriteFailed if ``value`` is a relative path that leads outside the folder ``home``.
     """
     value = os.path.expanduser(value)
     if os.path.isabs(value):
@@ -148,13 +148,11 @@ def _resolve_setting_folder(value: str, home: str) -> str:
         )
     path = os.path.realpath(os.path.join(home, value))
     if not _is_inside(path, home):
-        raise WriteFailed(
-            f"{DOCUMENT_FOLDER_SETTING_NAME} was ignored: {value} leads out of {home}"
-        )
+        raise WriteFailed(f"{DOCUMENT_FOLDER_SETTING_NAME} was ignored: {value} is outside {home}")
     if path != os.path.normpath(os.path.join(os.path.realpath(home), value)):
         # A repository may contain such a link.
         raise WriteFailed(
-            f"{DOCUMENT_FOLDER_SETTING_NAME} was ignored: a link leads from {value} to {path}"
+            f"{DOCUMENT_FOLDER_SETTING_NAME} was ignored, because a link leads from {value} to {path}"
         )
     return path
 
@@ -177,7 +175,7 @@ def _find_project_folder(fresh_plan: FreshPlan, where: Where) -> str:
 
 
 def _is_inside(path: str, folder: str) -> bool:
-    """Check whether ``path`` is inside ``folder``, after links and ``..`` were resolved."""
+    """Check whether ``path`` is inside ``folder`` once symbolic links and ``..`` have been resolved."""
     real_folder = os.path.realpath(folder)
     return f"{os.path.realpath(path)}{os.sep}".startswith(f"{real_folder.rstrip(os.sep)}{os.sep}")
 
@@ -234,11 +232,11 @@ def _build_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
     if step := extract_next_step(fresh_plan.opening):
         yield f"## Next step, as the user put it\n\n{_format_code_block(step)}"
     if contents.summary:
-        yield f"## Summary, by a model\n\n{_format_code_block(contents.summary)}"
+        yield f"## Summary (written by a model)\n\n{_format_code_block(contents.summary)}"
     if contents.edited_digest:
         yield (
-            "## The opening of the fresh session, as the user edited "
-            f"it\n\n{_format_code_block(contents.edited_digest)}"
+            "## The opening of the fresh session, edited by the user"
+            f"\n\n{_format_code_block(contents.edited_digest)}"
         )
     if contents.digest:
         yield from _build_digest_sections(format_whole_digest(contents.digest))
@@ -248,7 +246,8 @@ def _build_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
     ]
     digest_text = format_digest_reference(child.session_id)
     read_hint = (
-        f"To read a reference: `resume-hooks read <reference>`; the digest itself: `{digest_text}`."
+        "To read a reference, run `resume-hooks read <reference>`. "
+        f"To read the whole digest, run `{digest_text}`."
     )
     yield "\n\n".join(["## How to continue", *commands, *([read_hint] if contents.digest else [])])
 

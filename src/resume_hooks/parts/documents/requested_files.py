@@ -1,6 +1,6 @@
-"""List or write the documents that the options of a handoff or the settings request.
+"""List or write the documents that a handoff's options or the settings ask for.
 
-The other modules of this part are imported only if documents are requested.
+The other modules of this part are imported only if such documents are needed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from resume_hooks.paths import Where
 def require_path_for_out_option(options: Any) -> None:
     """Raise UsageError if ``--out`` is empty."""
     if options.out == "":
-        raise UsageError("--out names no file", "Name a .md file, or a folder.")
+        raise UsageError("--out names no file", "Give the path of a .md file or of a folder.")
 
 
 def require_out_option_with_force(options: Any) -> None:
@@ -30,9 +30,9 @@ def require_out_option_with_force(options: Any) -> None:
 def make_document_writer(
     fresh_plan: FreshPlan, where: Where, options: Any
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
-    """Return a function that lists a handoff's documents, or writes them if it gets a receipt.
+    """Return a function that lists a handoff's documents, or writes them if it is called with a receipt.
 
-    ``make_document_writer`` is this part's answer to ``questions.make_handoff_file_writer``.
+    This function is registered as an answer to ``questions.make_handoff_file_writer``.
     """
     out_option = options.out if options else None
     if not (out_option or settings.load_settings(where)["handoff_dir"].value):

@@ -36,7 +36,7 @@ PART = Part(
         Trigger(
             "back",
             "report",
-            "Go back to the mark, or from a fork to its parent, in a new session that gets only a report",
+            "Go back to the mark (or from a fork to its parent) in a new session that contains only a report",
             module="trigger_answers",
             insert_before="search",
             command="back",

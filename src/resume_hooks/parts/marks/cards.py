@@ -52,7 +52,7 @@ def format_mark_card(
     else:
         key_hint = "go on"
     if not is_slash_command and not placed_mark.is_step_unfinished:
-        closing_text = "Set. Text in box? Ctrl+C once."
+        closing_text = "Set. Clear the input box: Ctrl+C once."
     else:
         closing_text = f"{'' if is_slash_command else 'Set. '}{key_hint.capitalize()}."
     input_box_lines = (
@@ -87,9 +87,9 @@ def format_replacement_question(
         goal_lines = [f"new goal: {collapse_line(plain_text(goal), MAX_TITLE_COLUMNS * 2)}"]
     else:
         goal_lines = []
-    replace_lines = [storage_error or f"replace it with one here  {confirm_command}"]
+    replace_lines = [storage_error or f"set a new mark instead    {confirm_command}"]
     lines = [
-        f"mark not set · another is active, set {format_mark_age(active_mark)}",
+        f"mark not set · another mark is active; it was set {format_mark_age(active_mark)}",
         "",
         *(
             f"  {line}"
@@ -97,7 +97,7 @@ def format_replacement_question(
         ),
         "",
         *(f"  {line}" for line in replace_lines),
-        f"  back to that one          {trigger.name_of_verb('back')} what you found out",
+        f"  go back to that mark      {trigger.name_of_verb('back')} what you found out",
         "",
         NOTHING_CHANGED_TEXT
         if storage_error
@@ -129,7 +129,7 @@ def format_no_question_card(active_mark: Mark | None, trigger: Trigger, *, is_ex
     if is_expired:
         reason = f"the question is older than {QUESTION_LIFETIME_SECONDS // 60} minutes"
     else:
-        reason = "no question about a mark is open"
+        reason = "no question about a mark is waiting for an answer"
     words, commands = (
         f"there is nothing to confirm: {reason}",
         f"{trigger.name_of_verb('mark')} [goal]",
@@ -156,9 +156,12 @@ def format_child_lines(receipt: Receipt, back_plan: BackCommandPlan) -> tuple[st
     )
     place_text = f"back to the mark, set {format_mark_age(mark)}{goal}"
     if mark.left_parent_id:
-        place_text = f"back to where this fork left {mark.left_parent_id}; its findings are there"
+        place_text = (
+            f"back to where this fork branched off from {mark.left_parent_id}; "
+            "the new session contains the fork's findings"
+        )
     elif back_plan.missing_mark_reason:
-        place_text = f"the report alone: not {place_text}"
+        place_text = f"only the report is loaded: not {place_text}"
     facts = [place_text]
     if back_plan.report:
         facts.append(
@@ -171,34 +174,34 @@ def format_child_lines(receipt: Receipt, back_plan: BackCommandPlan) -> tuple[st
 def describe_what_stays_unchanged(
     receipt: Receipt, omitted_records: OmittedRecords | None, old_session: str = "this one"
 ) -> list[str]:
-    """Return lines about what stays unchanged after ``back``, and how to restore files.
+    """Return lines about what ``back`` leaves unchanged, and how to restore files.
 
-    ``old_session`` is a name for the session that the user leaves.
+    ``old_session`` is the phrase that the lines use for the session that the user is leaving.
     """
     facts = ["files, git and processes stay as they are"]
     if omitted_records is None:
         return facts
     if omitted_records.prompt_id:
-        facts[0] += "; to bring files back, in a shell (it asks first):"
+        facts[0] += "; to restore files, run this in a shell (it asks before it writes):"
         facts.append(
             f"    {shell_command(f'rewind-files {receipt.parent_session_id} --to {omitted_records.prompt_id}')}"
         )
     else:
         facts[0] += "; Claude Code has no file copies to restore"
     return [
-        f"not in the new session, still in {old_session}: {omitted_records.reference_range_text}",
+        f"left out of the new session, but still in {old_session}: {omitted_records.reference_range_text}",
         *facts,
     ]
 
 
 def describe_repeated_back(trigger: Trigger) -> tuple[str, ...]:
-    """Return lines for a repeated ``>back``: the mark was used up, and a new report was not used.
+    """Return lines for a repeated ``>back``: the mark was already used, and a new report is ignored.
 
     The second line appears only after a slash command, because the client removes a slash command
-    from the input box. A command with ``>`` stays in the input box, so its report may be the old
-    one, sent again by an accidental Enter.
+    from the input box. A command with ``>`` stays there, so the user may have sent the same report
+    again by pressing Enter accidentally.
     """
-    facts = [f"{NO_MARK_MESSAGE} The last {trigger.name_of_verb('back')} used it."]
+    facts = [f"{NO_MARK_MESSAGE} It was used by the last {trigger.name_of_verb('back')}."]
     if trigger.is_slash and trigger.text:
         facts.append(f"Your new report was not used: {trigger.text}")
     return tuple(facts)

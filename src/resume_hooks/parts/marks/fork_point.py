@@ -33,10 +33,10 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     """Return the point to which ``back`` returns in a session without a mark, or None.
 
     In a trimmed or untrimmed child, this point is the mark of the child's parent. In a fork, it is
-    the last message that the fork and its parent have in common. If the fork's records do not name
-    their originals in the parent, the records of both sessions are compared.
+    the last message that the fork shares with its parent. If the fork's records do not say that
+    they were copied from the parent, they are recognized by the ids that also occur in the parent.
 
-    The function writes no files. Raise NoMark if fork and parent have no record in common.
+    No file is written. Raise NoMark if the fork and its parent share no message.
     """
     lineage_finder = LineageFinder(where)
     parent = ancestor = lineage_finder.find_parent(session.path)
@@ -65,8 +65,8 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     )
     if last_shared_node is None:
         raise NoMark(
-            f"It is unknown where this fork left its parent {parent.session_id}",
-            f"To continue in the parent, in Claude Code: /resume {parent.session_id}",
+            f"It is unknown where this fork branched off from its parent {parent.session_id}",
+            f"To continue in the parent, run this in Claude Code: /resume {parent.session_id}",
         )
     fork_time = clock.normalize_timestamp(parent.derived_at) or clock.timestamp_from_milliseconds(
         last_shared_node.time_ms or 0
@@ -84,7 +84,10 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
 def list_remarks_on_newer_parent_turns(
     session: SessionFile, fork_time: str, where: Where
 ) -> list[str]:
-    """Return a remark for the user if the parent of a fork was continued after ``fork_time``."""
+    """Return a list with one remark if the parent of a fork got new turns after ``fork_time``.
+
+    Otherwise, return an empty list.
+    """
     lineage_finder = LineageFinder(where)
     parent = lineage_finder.find_parent(session.path)
     path = lineage_finder.locate_parent(parent, session.path) if parent else None
@@ -94,12 +97,10 @@ def list_remarks_on_newer_parent_turns(
         or not has_later_records(agent_of_path(path, where).read_ends(path), fork_time)
     ):
         return []
-    commands = (
-        f"/resume {parent.session_id}, in a shell {shell_command(f'resume {parent.session_id}')}"
-    )
+    commands = f"/resume {parent.session_id}, or in a shell: {shell_command(f'resume {parent.session_id}')}"
     return [
         (
-            "The parent was continued after this fork left it; the new session does not contain the later turns. "
-            f"To continue there: {commands}"
+            "The parent got more turns after this fork was made; the new session does not contain them. "
+            f"To continue in the parent: {commands}"
         )
     ]

@@ -25,7 +25,7 @@ class MarkRow(StrictModel):
 
 
 class MarkSchema(StrictModel):
-    """The mark of a session after it was set, shown or forgotten."""
+    """The session's mark, which the command has set, shown or forgotten."""
 
     session_id: str
     file: str

@@ -1,7 +1,7 @@
-"""Plan a child that is cut at a mark and ends with a report of what happened after the mark.
+"""Plan a child that contains the conversation up to a mark and a report of what happened after it.
 
-The records before the cut are sent unchanged, so the API's cache of these records remains valid.
-The lineage and the report follow them.
+The records before the mark stay unchanged, so the API's cache of these records remains valid. The
+lineage and the report follow them.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ MAX_GOAL_CHARACTERS = 300
 class OmittedRecords(NamedTuple):
     """The records that the child omits.
 
-    ``transcript_names`` are the names that are used for the session in references to these records.
-    ``prompt_id`` is the id of the first prompt among them for which the client saved the user's
-    files, or ``""``.
+    References to these records use the ``transcript_names`` of the session. ``prompt_id`` is the id
+    of the first omitted prompt for which the client saved the user's files, or ``""`` if there is
+    none.
     """
 
     transcript_names: TranscriptNames
@@ -111,7 +111,7 @@ def format_opening_for_model(child: Draft, data: OpeningData) -> str:
     place_text = f"at a mark that the user set, {mark_time}"
     if mark.left_parent_id:
         place_text = (
-            f"when the parent session, a fork, left {mark.left_parent_id}, {mark_time}; "
+            f"when the parent session, which is a fork, branched off from {mark.left_parent_id}, {mark_time}; "
             "the fork's findings are below"
         )
     position = f"The conversation above is as it was {place_text}."
@@ -124,25 +124,25 @@ def format_opening_for_model(child: Draft, data: OpeningData) -> str:
     lines = [child.lineage_text, "", position]
     if mark.goal:
         lines.append(
-            f"The goal from there: {replace_block_markers(collapse_line(mark.goal, MAX_GOAL_CHARACTERS))}"
+            f"The goal at the mark: {replace_block_markers(collapse_line(mark.goal, MAX_GOAL_CHARACTERS))}"
         )
     if omitted_records is not None:
         if missing_mark_reason:
             mark_location = "It is"
         else:
-            mark_location = "The later conversation is not loaded: it is"
+            mark_location = "The conversation after the mark is not loaded: it is"
         first_reference = omitted_records.transcript_names.make_reference(
             omitted_records.first_line_number
         )
         read_command = f"read {first_reference} --after 20"
         lines.append(
-            f"{mark_location} in records {omitted_records.reference_range_text} of the parent session, within "
-            "reach of the session-search skill "
+            f"{mark_location} in records {omitted_records.reference_range_text} of the parent session, "
+            "which the session-search skill can read "
             f"(`{child.make_command(f'outline {omitted_records.transcript_names.quoted_name}')}`, "
             f"`{child.make_command(read_command)}`)."
         )
     lines.append(
-        "Files, git and running processes were not reset: they still have the changes of that work."
+        "Files, git and running processes were not reset: what the later work changed in them stays changed."
     )
     lines += ["", data.fork_digest_text] if data.fork_digest_text else []
     lines += ["", REPORT_HEADING, replace_block_markers(data.report)] if data.report else []
@@ -164,20 +164,21 @@ def format_opening_for_screen(data: OpeningData) -> str:
     if mark.left_parent_id:
         short_id = mark.left_parent_id[:SHORT_ID_CHARACTERS]
         first_line = (
-            f"**Back** to where the fork left `{short_id}`, {format_minute(mark.started_at)}."
+            f"**Back** to where the fork branched off from `{short_id}`, "
+            f"{format_minute(mark.started_at)}."
         )
     if missing_mark_reason:
         first_line = (
-            f"**Back** with the report alone; {mark.subject_phrase.lower()}{goal} can't be found "
-            f"any more ({missing_mark_reason})."
+            f"**Back** with only the report: {mark.subject_phrase.lower()}{goal} can no longer be "
+            f"found ({missing_mark_reason})."
         )
     if omitted_records:
         last_line = (
-            f"{'The conversation' if missing_mark_reason else 'What followed'} can be read on demand "
-            f"({omitted_records.reference_range_text})."
+            f"{'The conversation' if missing_mark_reason else 'The part after the mark'} can be read on "
+            f"demand: records {omitted_records.reference_range_text}."
         )
     else:
-        last_line = "Nothing had followed the mark."
+        last_line = "There was nothing after the mark."
     return "\n\n".join(
         [
             first_line,
@@ -186,8 +187,12 @@ def format_opening_for_screen(data: OpeningData) -> str:
                 if data.report
                 else []
             ),
-            *(["A digest of what the fork found is loaded."] if data.fork_digest_text else []),
-            f"{last_line} Files, git and processes still have the changes of that work.",
+            *(
+                ["This session starts with a digest of the fork's findings."]
+                if data.fork_digest_text
+                else []
+            ),
+            f"{last_line} Changes to files, git and processes were not undone.",
         ]
     )
 
@@ -197,7 +202,7 @@ BACK_CHILD_KIND: Final = "back"
 MAX_REPORT_CHARACTERS = 500_000
 """Maximum number of characters in a report."""
 
-EMPTY_REPORT_MESSAGE = "Report cannot be empty."
+EMPTY_REPORT_MESSAGE = "The report cannot be empty."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,14 +238,15 @@ def validate_report(report: str) -> str:
     report = replace_surrogates(report.strip())
     if not plain_text(report).strip():
         raise UsageError(
-            EMPTY_REPORT_MESSAGE, "Describe in a few lines what you found out, and the outcome."
+            EMPTY_REPORT_MESSAGE,
+            "Describe in a few lines what you found out and what the outcome was.",
         )
     if len(report) > MAX_REPORT_CHARACTERS:
         raise UsageError(
-            f"The report has {len(report):,} characters, more than {MAX_REPORT_CHARACTERS:,}",
+            f"The report has {len(report):,} characters, which is more than {MAX_REPORT_CHARACTERS:,}",
             (
-                "Your text is not lost: the up arrow brings it back. Put the long part into a file and "
-                "name the file in the report."
+                "Your text is not lost: press the up arrow to get it back. Move the long part of the report "
+                "into a file, and mention the file's path in the report."
             ),
         )
     return report
@@ -249,9 +255,9 @@ def validate_report(report: str) -> str:
 def go_back(
     session: SessionFile, mark: Mark, report: str, caller: Caller
 ) -> tuple[BackCommandPlan, Receipt]:
-    """Write a child of ``session`` that is cut at ``mark``, and use up the mark.
+    """Write a child that contains ``session`` up to ``mark``, and delete the mark.
 
-    If writing fails, the mark is kept. Raise the errors of ``plan_back``.
+    If writing fails, the mark is kept. Raise the same errors as ``plan_back``.
     """
     with caller.time_limit():
         plan = plan_back(session, mark, report, caller.where, caller.output_dir)
@@ -265,12 +271,12 @@ def go_back(
 def plan_back(
     session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None
 ) -> BackCommandPlan:
-    """Plan a child of ``session`` that is cut at ``mark``.
+    """Plan a child that contains ``session`` up to ``mark``, followed by ``report``.
 
-    If ``session`` is a fork, no report is needed, because the child also contains a digest of what
-    the fork found. If the mark cannot be found, the child contains only the report, with a warning.
-    Raise MarkInSubagent for a sub-agent's transcript, UsageError if the report is empty or too
-    long, and NoMark for a fork without a conversation of its own.
+    A fork needs no report, because its child also gets a digest of what the fork found. If the mark
+    cannot be found, the child contains only the report and a warning. Raise MarkInSubagent for a
+    sub-agent's transcript, UsageError if the report is empty or too long, and NoMark for a fork
+    without a conversation of its own.
     """
     check_not_subagent(session)
     if report.strip() or not mark.left_parent_id:
@@ -286,8 +292,8 @@ def plan_back(
     if mark.left_parent_id:
         if omitted_records is None:
             raise NoMark(
-                f"Nothing was said in this fork since it left its parent {mark.left_parent_id}",
-                f"To continue in the parent, in Claude Code: /resume {mark.left_parent_id}",
+                f"Nothing has been said in this fork since it branched off from its parent {mark.left_parent_id}",
+                f"To continue in the parent, run this in Claude Code: /resume {mark.left_parent_id}",
             )
         digest, read_command = (
             build_digest(session, where, first_line=mark.record + 1),
@@ -399,7 +405,7 @@ def _split_conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSessi
 def _select_nodes_up_to_mark(
     transcript: Transcript, mark: Mark
 ) -> tuple[Sequence[Node], str, list[str]]:
-    """Return the records up to the mark, the reason why they are missing, and remarks for the user.
+    """Return the records up to the mark, the reason for a failure, and remarks for the user.
 
     If the mark is found, the reason is ``""``. Otherwise, the list of records is empty, and the
     reason says why the mark cannot be found.
@@ -431,7 +437,7 @@ def _select_nodes_up_to_mark(
 
 def _explain_missing_mark(transcript: Transcript, mark: Mark, node_count: int) -> str:
     if node_count:
-        return "a tool call there has no result"
+        return "a tool call before the mark has no result"
     chain = transcript.chain
     marked_node = next((node for node in transcript.nodes if node.uuid == mark.uuid), None)
     is_compacted = (
@@ -473,7 +479,7 @@ def _find_omitted_records(
 
 
 class _FinalReportWatcher:
-    """Checks that the last record of the user contains the expected text."""
+    """Checks that the user's last record contains the expected text."""
 
     def __init__(self, text: str) -> None:
         self._expected_text = text

@@ -2,8 +2,8 @@
 
 A mark contains the id of the record to which ``back`` returns.
 
-Invariant: every tool call before a mark has its result. A mark is used up only by a ``back`` that
-succeeds. If several ``back`` commands run at the same time, only one of them gets the mark.
+Invariants: every tool call before a mark is followed by its result. Only a successful ``back``
+deletes the mark. If several ``back`` commands run at the same time, only one of them gets the mark.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from resume_hooks.transcripts.records import USER
 from resume_hooks.transcripts.transcript import scan_live_part
 
 NO_MARK_MESSAGE = "No active mark."
-BACK_ALREADY_RUNNING_MESSAGE = "Another command is going back in this session right now"
+BACK_ALREADY_RUNNING_MESSAGE = "Another command is already going back to the mark of this session"
 
 MARK_LIFETIME_SECONDS = 60 * 86_400
-"""Number of seconds after which a mark is deleted. The client deletes sessions after 30 days."""
+"""The number of seconds after which a mark is deleted. By then, the client has deleted the session,
+because it deletes sessions after 30 days."""
 
 MAX_UUID_CHARACTERS = 200
 """Maximum number of characters in the id of a record."""
@@ -59,7 +60,7 @@ class Mark(NamedTuple):
     def subject_phrase(self) -> str:
         """A phrase for the mark that can be the subject of a sentence."""
         if self.left_parent_id:
-            return "The place where the fork left its parent"
+            return "The place where the fork branched off from its parent"
         return "The mark"
 
     def is_same_as(self, other: Mark) -> bool:
@@ -170,7 +171,7 @@ def clear_mark(session_id: str) -> bool:
 def wait_for_mark(session_id: str) -> Mark | None:
     """Return the active mark of a session, or None.
 
-    If a ``back`` is running, wait until it ends, because it may use up the mark.
+    If a ``back`` command is running, wait until it ends, because it may delete the mark.
     """
     hook_state.wait_for_note(_format_state_file_name(session_id))
     return find_mark(session_id)
@@ -178,10 +179,10 @@ def wait_for_mark(session_id: str) -> Mark | None:
 
 @contextlib.contextmanager
 def use_up_mark(mark: Mark) -> Iterator[None]:
-    """Use up a mark if the ``with`` block succeeds.
+    """Delete a mark if the ``with`` block succeeds.
 
-    The point where a fork left its parent is never used up. Raise NoMark if the mark is no longer
-    the session's active mark, or if another ``back`` is using it.
+    The point where a fork branched off from its parent is never deleted. Raise NoMark if the mark
+    is no longer the session's active mark, or if another ``back`` command is using it.
     """
     if mark.left_parent_id:
         yield

@@ -1,6 +1,7 @@
 """Answer ``>mark`` and ``>back``: set a mark, and go back to it with a report.
 
-Invariant: only the exact word ``yes`` replaces a mark, and a mark makes at most one child.
+Invariants: a mark is replaced only if the user answers exactly ``yes``, and at most one child is
+created from a mark.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ with ``mark-``."""
 
 
 def answer_request(request: Request) -> Outcome:
-    """Set a mark, or go back to the mark. Raise ResumeHooksError if this is impossible."""
+    """Set the session's mark, or go back to it. Raise ResumeHooksError if this is impossible."""
     if request.is_in_subagent:
         raise MarkInSubagent
     if request.trigger.verb == "back":
@@ -152,13 +153,13 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         raise UsageError(
             plan_back.EMPTY_REPORT_MESSAGE,
             (
-                f"Type it after the command: {request.typed_name} what you found out and "
-                "what came of it"
+                f"Type the report after the command, for example: {request.typed_name} what you found "
+                "out and what came of it"
             ),
         )
     plan, receipt = plan_back.go_back(request.session, mark, request.text, request.caller())
     with contextlib.suppress(OSError):
-        # If an older question stayed open, a yes to it would set a new mark.
+        # If an older question were still open, answering it with yes would set a new mark.
         confirmations.consume_question(request.session_id, QUESTION_FILE_PREFIX)
         # If a handoff stayed pending, /clear would continue the conversation that the user has just
         # left.
@@ -167,9 +168,9 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
 
 
 def _reopen_existing_child(request: Request, report: str = "") -> AnyOpenedSession | None:
-    """Return an answer that opens the child of the last ``>back`` with the same report, or None.
+    """Return an answer that opens the child that the last ``>back`` created from the same report.
 
-    The result is None if there is no such child, or if it was deleted or continued.
+    Return None if there is no such child, or if it was deleted or continued.
     """
     existing_child = find_existing_child(request.session, "back", request.where, report=report)
     if existing_child is None:

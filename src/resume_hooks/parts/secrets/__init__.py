@@ -11,7 +11,7 @@ PART = Part(
     verbs=(
         Verb(
             "scrub",
-            "Remove secrets: in a child, or in place and from every copy; --list shows the secrets.",
+            "Remove secrets in a new child, or in place from the session and all its copies; --list shows them.",
             insert_before="doctor",
         ),
     ),

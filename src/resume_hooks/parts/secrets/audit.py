@@ -68,19 +68,19 @@ MAX_CACHED_SECRETS_PER_FILE = 10_000
 again each time."""
 
 _SHARED_FOLDER_KINDS = frozenset({BACKUP, VAULT_COPY, UNPACKED_COPY, TRASHED})
-"""The kinds of folders that can contain files of any session. If a file in such a folder cannot be
-read, every audit reports this, whichever sessions it searches."""
+"""The kinds of folders whose files can belong to any session. If a file in such a folder cannot be
+read, every audit reports it, regardless of the sessions that the audit searches."""
 
 
 class Leak(NamedTuple):
     """A secret in a file.
 
     ``place`` is the kind of the file, for example ``transcript`` or ``trash``. If the secret is in
-    the folder name that every record of the file contains, ``place`` is ``folder name``, and the
-    secret is reported once per file. ``record_reference`` is an argument for ``resume-hooks read``, or
-    ``""`` if ``read`` cannot print the record. ``line_number`` counts from 0, and ``length`` is the
-    secret's number of bytes in the file. ``time`` is the time of the record or, if the file has no
-    records, of the file.
+    the folder name that every record of the file repeats, ``place`` is ``folder name``, and the
+    secret is reported once per file. ``record_reference`` is an argument for ``resume-hooks read``,
+    or ``""`` if ``read`` cannot print the record. ``line_number`` counts from 0. ``offset`` and
+    ``length`` give the position and the size of the secret in the file, in bytes. ``time`` is the
+    record's time, or the file's time if the file has no records.
     """
 
     kind: str
@@ -121,8 +121,8 @@ def audit_sessions_for_secrets(
 ) -> Audit:
     """Search sessions for secrets. If ``sessions`` is None, search all sessions and the state folder.
 
-    Return only secrets of the given ``kinds`` that are not older than ``start_time``. By default,
-    return all secrets. Files that have not changed since the last audit are not read again.
+    If ``kinds`` or ``start_time`` is given, return only secrets of these kinds, or from this time
+    on. Files that have not changed since the last audit are not read again.
     """
     audit_run = _AuditRun(
         where, _measure_location_sizes(_find_locations(sessions, where)), progress
@@ -146,7 +146,7 @@ def audit_sessions_for_secrets(
 
 
 class AuditCache:
-    """The cached result of the last search in each file."""
+    """Caches, for each file, the secrets that the last audit found in it."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
@@ -156,7 +156,7 @@ class AuditCache:
         self._is_changed = False
 
     def get_last_scan(self, path: str) -> FileScan | None:
-        """Return the result of the last search in a file, or None if no valid result is cached."""
+        """Return the cached result of the last search of a file, or None if there is no valid one."""
         self._seen_paths.add(path)
         try:
             row = self._files[path]
@@ -165,7 +165,7 @@ class AuditCache:
             return None
 
     def store_scan(self, path: str, scan: FileScan) -> None:
-        """Cache the result of a search in a file, except if the file has too many secrets."""
+        """Cache the result of searching a file, unless too many secrets were found in it."""
         if len(scan.found_secrets) > MAX_CACHED_SECRETS_PER_FILE:
             return
         row = [*scan[:6], [list(finding) for finding in scan.found_secrets]]
@@ -214,9 +214,9 @@ class AuditCache:
 
 
 class _AuditRun:
-    """Searches the files for one audit. A file with several hard links is read only once.
+    """Searches files for secrets during one audit. A file with several hard links is read only once.
 
-    ``bytes_by_location`` maps each file to its number of bytes.
+    ``bytes_by_location`` maps each file to its size in bytes.
     """
 
     def __init__(
@@ -316,7 +316,7 @@ def _find_locations(sessions: Collection[str] | None, where: Where) -> Iterator[
 
 
 def _measure_location_sizes(locations: Iterable[Location]) -> dict[Location, int]:
-    """Map each location to its size in bytes. The size of a folder is that of all files in it.
+    """Map each location to its size in bytes. The size of a folder is the total size of its files.
 
     Deleted files are omitted.
     """

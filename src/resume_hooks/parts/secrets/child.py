@@ -44,7 +44,7 @@ UNCOPIED_BACKUPS_WARNING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrubPlan(ChildPlan):
-    """The plan of a child without secrets.
+    """The plan for creating a child without secrets.
 
     ``copied_record_ids`` contains the ids of the records that are copied from the parent.
     """
@@ -53,9 +53,9 @@ class ScrubPlan(ChildPlan):
     copied_record_ids: tuple[str, ...]
 
     def run_checks(self, path: str) -> list[Check]:
-        """Return the results of the usual checks of a child, and of two additional checks.
+        """Return the results of the checks that every child gets, and of two additional checks.
 
-        The additional checks require that the child contains no secret and that it contains every
+        The additional checks are that the child contains no secret, and that it contains every
         record of the conversation.
         """
         copied_ids = set(self.copied_record_ids)
@@ -65,20 +65,20 @@ class ScrubPlan(ChildPlan):
         return [
             *ChildPlan.run_checks(self, path),
             Check(
-                "no secret is found in it",
+                "no secret was found in it",
                 not self.cleaner.file_has_secret(path, is_read_by_line=True),
             ),
             Check(
-                "every record of the conversation is in its place",
+                "every record of the conversation is present, in the original order",
                 written_chain == self.copied_record_ids,
             ),
         ]
 
     @contextlib.contextmanager
     def write_sidecars(self, where: Where) -> Iterator[list[str]]:
-        """Write the child's separate files without secrets.
+        """Write the child's separate files, with all secrets removed from them.
 
-        If a file backup of ``rewind-files`` contains a secret, the backup is not written.
+        A file backup for ``rewind-files`` that contains a secret is not written.
         """
         with ChildPlan.write_sidecars(self, where) as missed_paths:
             with convert_os_error("The session's other files could not be scrubbed"):
@@ -148,10 +148,10 @@ def plan_scrubbed_child(
     )
 
     def clean_line(body: bytes, _: Node | None = None) -> bytes:
-        """Return a line without secrets, in which the paths of large outputs name the child's files.
+        """Return a line without secrets. Paths of large outputs are changed to those of the child's files.
 
-        If the line contains thinking, the paths still name the parent's files, because the
-        signature of the thinking allows no change.
+        If the line contains a thinking block, its paths still lead to the parent's files, because
+        any change would make the block's signature invalid.
         """
         cleaned_line = cleaner.clean_record(body).cleaned_bytes
         if b'"thinking"' in cleaned_line:

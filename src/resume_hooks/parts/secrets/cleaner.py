@@ -71,10 +71,11 @@ class CleanedBytes(NamedTuple):
 
 
 class SecretCleaner:
-    """Removes known secrets (``literals``) and the secrets that the scanner recognises.
+    """Removes known secrets and the secrets that the scanner recognises.
 
-    If ``kinds`` is not empty, it selects the kinds of recognised secrets to remove. Known secrets
-    of all kinds are removed. If ``scanning`` is false, only known secrets are removed.
+    Known secrets (``literals``) are removed whatever their kind. If ``kinds`` is not empty,
+    recognised secrets are removed only if they are of one of these kinds. If ``scanning`` is false,
+    only known secrets are removed.
     """
 
     def __init__(
@@ -165,9 +166,9 @@ class SecretCleaner:
         )
 
     def collect_thinking_secrets(self, block: Record, removed_secrets: list[RemovedSecret]) -> bool:
-        """Check whether a content block is thinking that contains a secret.
+        """Check whether a content block is a thinking block that contains a secret.
 
-        The secrets in the thinking are appended to ``removed_secrets``.
+        The secrets found in the block are appended to ``removed_secrets``.
         """
         if block.get("type") != records.THINKING:
             return False
@@ -184,7 +185,7 @@ class SecretCleaner:
 
     def _clean_line_in_one_pass(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         first_byte = body.lstrip(b"\xef\xbb\xbf \t")[:1]
-        # If the line is not a complete JSON object, clean it like a text.
+        # A line that is not a complete JSON object is cleaned as plain text.
         if first_byte != b"{" or not body.endswith(b"}"):
             return self._remove_known_secrets(
                 self._remove_scanned_secrets(body, removed_secrets), removed_secrets
@@ -297,7 +298,7 @@ class SecretCleaner:
         return cleaned_text.encode("utf-8", "surrogateescape")
 
     def _may_contain_known_secret(self, raw: bytes) -> bool:
-        """Check whether JSON bytes contain a known secret, or an escape that could be part of a known secret."""
+        """Check whether JSON bytes contain a known secret, or a JSON escape that may hide part of one."""
         return self._literals.has_secret_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
     def _remove_thinking_with_secrets(
@@ -320,7 +321,7 @@ class SecretCleaner:
 
 
 def _map_tool_name_starts_to_ends(body: bytes) -> dict[int, int]:
-    """Map the start of each tool name in the calls of a line to the end of the name.
+    """Map the start of each tool name in a line's tool calls to the end of the name.
 
     Changing these names is safe, because clients never run the calls in a transcript.
     """

@@ -25,19 +25,20 @@ SCAN_BLOCK_BYTES = 256 * 1024
 Each block is extended to the end of its last line."""
 
 _DIGESTED_BYTES_PER_END = 4096
-"""How many bytes at each end of the searched part of a file are included in a digest. If the digest
-is the same as in the last search, the searched part has not been rewritten."""
+"""The number of bytes at the start and at the end of the searched part of a file from which a
+digest is computed. If the digest has not changed since the last search, the searched part was not
+rewritten."""
 
 
 PLACE_FOR_SECRETS_IN_FOLDER_NAMES = "folder name"
-"""The place of a secret in a folder name. Such a secret cannot be removed, because the client uses the
-name of the folder to find the session."""
+"""The value of ``place`` for a secret in a folder name. Such a secret cannot be removed, because
+the client uses the name of the folder to find the session."""
 
 
 class FoundSecret(NamedTuple):
     """The location of a secret in a file, without the secret itself.
 
-    ``line_number`` counts from 0, and ``offset`` and ``length`` are numbers of bytes. ``record_uuid`` and
+    ``line_number`` counts from 0. ``offset`` and ``length`` are given in bytes. ``record_uuid`` and
     ``time`` come from the record, and are ``""`` if the record has none. In an archived session,
     which consists of several files, ``archived_file_path`` is the path of the file with the secret,
     relative to the client's folder.
@@ -149,7 +150,8 @@ def scan_chunks(chunks: Iterable[FileChunk]) -> Iterator[FoundSecret]:
 def _scan_line_chunk(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecret]:
     """Yield the secrets in a line of a transcript.
 
-    If the line contains the output of a command in an earlier line, the output is searched too.
+    If the line contains the output of a command that an earlier line called, search that output
+    too.
     """
     line = chunk.raw_bytes
     secret_spans = [

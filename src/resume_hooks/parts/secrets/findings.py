@@ -67,8 +67,11 @@ UNCHANGED_STATE, REMOVED_STATE, REMAINING_STATE, EXCLUDED_STATE = (
     "left",
     "outside",
 )
-"""The states of a file with secrets. In this order: the file has not been changed yet, all its
-secrets were removed, some secrets remain, or the file was not selected."""
+"""The possible states of a file with secrets.
+
+``UNCHANGED_STATE``: the file has not been changed yet. ``REMOVED_STATE``: all its secrets were
+removed. ``REMAINING_STATE``: some secrets remain. ``EXCLUDED_STATE``: the file was not selected.
+"""
 
 SETTINGS_FILE_NAME_PREFIXES = (
     ".claude.json",
@@ -77,7 +80,7 @@ SETTINGS_FILE_NAME_PREFIXES = (
     "settings.local.json",
     ".mcp.json",
 )
-"""The beginnings of the names of the client's settings files. The client may be using secrets in
+"""Prefixes of the names of the client's settings files. The client may still need the secrets in
 these files."""
 
 
@@ -129,13 +132,13 @@ def find_secrets_in_file(
 
 
 def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChunk]:
-    """Yield the chunks of a file or, for an archived session, of all its files and titles."""
+    """Yield the chunks of a file. For an archived session, yield the chunks of all its files and titles."""
     archived = find_archived_session(location, where)
     if archived is None and location.kind == VAULT_COPY:
         raise WriteFailed(
             manifest.unreadable_reason(location.session_id, where)
-            or "The folder has no note, or can't be listed",
-            "It is unknown what the folder contains: update resume-hooks, or move the folder away.",
+            or "The folder contains no note, or it can't be listed",
+            "It is unknown what the folder contains. Update resume-hooks, or move the folder somewhere else.",
         )
     if archived is not None:
         yield from read_archived_chunks(archived)
@@ -147,7 +150,7 @@ def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChun
 
 
 def _read_change_stamp(location: Location) -> object:
-    """Return a value that changes whenever a file, or any file of an archived session, changes."""
+    """Return a value that differs from the earlier value if the file or archived session has changed."""
     file_states: list[object] = []
     for path in (
         [location.path, *list_regular_files(location.path)]
@@ -197,9 +200,10 @@ class ScrubFindings:
     ``relations_by_session_id`` maps the id of each related session to its relation, and
     ``kinds_by_secret`` maps each secret to its kind. ``scanning_cleaner`` removes these secrets and
     any others that the scanner recognises. ``known_secret_cleaner`` removes only the secrets in
-    ``kinds_by_secret``. ``change_stamp_by_clean_location`` maps each file without secrets to its state. Such
-    a file is read again only if its state has changed. ``session_title`` is the session's title
-    without secrets. ``short_secrets`` are secrets that are too short to search for as text.
+    ``kinds_by_secret``. ``change_stamp_by_clean_location`` maps each file in which no secret was
+    found to its change stamp. Such a file is read again only if its change stamp is different.
+    ``session_title`` is the session's title without secrets. ``short_secrets`` are secrets that are
+    too short to search for as text.
     """
 
     session: SessionFile
@@ -329,7 +333,7 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
         for location in all_locations
         if (row := _find_secrets_and_state(location, findings, where, client_processes))
     ]
-    # The sessions of other agents were searched in copies, but the user needs the paths of the
+    # For other agents, copies of the sessions were searched, but the user needs the paths of the
     # originals.
     rows = [
         row._replace(location=row.location._replace(path=original_path(row.location.path, where)))
@@ -444,7 +448,7 @@ def _explain_exclusion(location: Location, scope: ScrubScope) -> str:
     reasons_by_kind = {
         FILE_BACKUP: (
             scope.includes_file_backups,
-            "It is a backup of your file for rewind-files. To include it, add --backups.",
+            "It is a backup from which rewind-files restores. To include it, add --backups.",
         ),
         DOCUMENT: (
             scope.includes_documents,

@@ -21,17 +21,17 @@ class Leak(StrictModel):
     """A secret in a file.
 
     ``place`` is the kind of the file, for example ``transcript`` or ``trash``. If the secret is in
-    the folder name that every record of the file contains, ``place`` is ``folder name``, and the
+    the folder name that every record of the file repeats, ``place`` is ``folder name``, and the
     secret is reported once per file. ``reference`` is an argument for ``resume-hooks read``, or
-    ``""`` if ``read`` cannot print the record. ``line`` counts from 0, and ``length`` is the
-    secret's number of bytes in the file. ``time`` is the time of the record or, if the file has no
-    records, of the file.
+    ``""`` if ``read`` cannot print the record. ``line`` is the line number, counted from 0, and
+    ``length`` is the size of the secret in the file in bytes. ``time`` is the record's time, or the
+    file's time if the file has no records.
     """
 
     kind: str = LEAK_FIELD_DECLARER(lambda leak: leak.kind)
     place: str = LEAK_FIELD_DECLARER(
         lambda leak: leak.place,
-        "transcript, sub-agent, sidecar, copy, file backup, backup, trash, vault, note",
+        "the kind of the file: transcript, sub-agent, sidecar, copy, file backup, backup, trash, vault, note",
     )
     session_id: str = LEAK_FIELD_DECLARER(
         lambda leak: leak.session_id, "empty if the place belongs to no session"
@@ -71,11 +71,11 @@ class SecretList(StrictModel):
     )
     files: int = AUDIT_FIELD_DECLARER(
         lambda audit: audit.file_count,
-        "the number of files that were searched now or are unchanged since an earlier search",
+        "the number of searched files, including those that have not changed since an earlier search",
     )
     bytes: int = AUDIT_FIELD_DECLARER(
         lambda audit: audit.total_bytes,
-        "the total size of the files that ``files`` counts, in bytes",
+        "the total size of the searched files, in bytes",
     )
     bytes_read: int = AUDIT_FIELD_DECLARER(
         lambda audit: audit.bytes_read, "the number of bytes that were read by this command"
@@ -98,11 +98,11 @@ class ScrubPlace(StrictModel):
     path: str = PLACE_FIELD_DECLARER(lambda row: row.location.path)
     session_id: str = PLACE_FIELD_DECLARER(
         lambda row: row.location.session_id,
-        "the session that the file belongs to; empty if it belongs to none",
+        "the session that the file belongs to; empty if the file belongs to no session",
     )
     relation: str = PLACE_FIELD_DECLARER(
         lambda row: row.location.relation,
-        "the relation of this session to the scrubbed session: own, child, parent, other",
+        "how this session is related to the scrubbed one: own (the same session), child, parent, other",
     )
     secrets: dict[str, int] = PLACE_FIELD_DECLARER(
         lambda row: row.counts_by_kind, "the number of secrets of each kind"
@@ -111,7 +111,7 @@ class ScrubPlace(StrictModel):
         lambda row: row.scrub_state,
         (
             "held: not changed yet; left: could not be changed; outside: not selected. "
-            "For outside, the field why names the option that selects the file."
+            "For a file that is outside, the field ``why`` names the option that would select it."
         ),
     )
     why: str = PLACE_FIELD_DECLARER(lambda row: row.state_reason)
@@ -129,9 +129,9 @@ class ScrubResult(StrictModel):
         description="the files in the order in which they are rewritten"
     )
     receipt: ReceiptSchema | None = Field(
-        description="the receipt of the child; null with --in-place, and if nothing was found"
+        description="the receipt of the child; null with --in-place or if nothing was found"
     )
 
 
 class ScrubSchema(RootModel[ScrubResult | SecretList]):
-    """The result of a scrub, or the list of secrets with ``--list``."""
+    """The result of a scrub or, with ``--list``, the list of secrets."""

@@ -29,43 +29,45 @@ A shorter text would match everywhere.
 """
 
 MIN_SECRET_CHARACTERS_INSIDE_WORDS = 12
-"""The minimum number of characters of a secret that a rule found and that is searched for inside
-words."""
+"""A secret that a rule found is searched for inside words only if it has at least this number of
+characters."""
 
 MIN_WHOLE_WORD_SECRET_CHARACTERS = 6
-"""The minimum number of characters of a secret that is searched for as a whole word."""
+"""A secret is searched for as a whole word only if it has at least this number of characters."""
 
 MIN_DIGITLESS_SECRET_CHARACTERS = 20
-"""The minimum number of characters of a secret without digits that is searched for inside words."""
+"""A secret without digits is searched for inside words only if it has at least this number of
+characters."""
 
 MAX_SUPPLIED_SECRETS = 100
 MAX_SECRET_INPUT_BYTES = 16 * 1024
 
 MAX_SEPARATELY_SEARCHED_FORMS = 64
-"""If there are at most this many encoded forms, each form is searched for separately before a
-regular expression searches for all of them. In a text without any of the forms, this is faster."""
+"""If there are at most this many encoded forms, the text is first searched for each form
+separately. A regular expression searches for all of them only if one was found. This saves time in
+a text that contains none of the forms."""
 
 ENCODED_FORM_PREFIX_LENGTH = 6
-"""The regular expression compares this number of characters at the beginning of each form.
+"""The number of characters at the beginning of each form that the regular expression contains.
 
-No form has fewer characters.
+Every form has at least this many characters.
 """
 
 MIN_BASE64_CHARACTERS = 8
 """Minimum number of characters of a base64 form. A shorter form could occur by chance."""
 
 MIN_SECRET_PREFIX_FRACTION = 0.6
-"""A secret of which only the beginning is found, for example in a cut title, is removed if this
-beginning is at least this fraction of the secret and has at least ``MIN_SECRET_PREFIX_CHARACTERS``
-characters."""
+"""Sometimes only the beginning of a secret is found, for example in a shortened title. This
+beginning is removed if it is at least this fraction of the secret and has at least
+``MIN_SECRET_PREFIX_CHARACTERS`` characters."""
 
 MIN_SECRET_PREFIX_CHARACTERS = 20
 
 _RECORD_ID_PATTERN = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+"
 )
-"""Matches ids of records. Such an id is never removed as a secret, because the session would then
-be damaged."""
+"""Matches ids of records. They are never removed as secrets, because this would damage the session.
+"""
 
 _WORD_CHARACTERS_PATTERN = re.compile(r"[A-Za-z0-9_-]*")
 """Matches the characters that can follow a secret's recognised part and belong to the secret."""
@@ -78,8 +80,8 @@ _NAME_PUNCTUATION = frozenset("-_./: ")
 """Punctuation that also occurs in ordinary names. It is therefore not a sign of a secret."""
 
 _TOKEN_START_PATTERN = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
-r"""Matches the position at which a word or a secret can begin. It may follow an escape such as
-``\n``."""
+r"""Matches a position at which a word or a secret can begin, for example directly after an escape
+such as ``\n``."""
 
 _TOKEN_END_PATTERN = re.compile(r"(?![A-Za-z0-9])")
 
@@ -107,7 +109,8 @@ def parse_supplied_secrets(raw: bytes) -> dict[str, str]:
             lines.append(line.strip())
     if not lines:
         raise UsageError(
-            "No secret was given", "Write one per line to --secret-stdin, from a file or a prompt."
+            "No secret was given",
+            "With --secret-stdin, give one secret per line on stdin, or type one when asked.",
         )
     if len(lines) > MAX_SUPPLIED_SECRETS:
         raise UsageError(
@@ -129,7 +132,7 @@ def parse_supplied_secrets(raw: bytes) -> dict[str, str]:
 
 
 def is_distinctive_secret(value: str) -> bool:
-    """Check whether a secret is so long and unusual that its text can be removed from all files."""
+    """Check whether a secret is long and unusual enough for its text to be removed from all files."""
     if (
         len(value) < MIN_SECRET_CHARACTERS_INSIDE_WORDS
         or _RECORD_ID_PATTERN.fullmatch(value)
@@ -163,7 +166,7 @@ def is_searchable_token(value: str) -> bool:
 
 
 def split_encoded_lines(value: str) -> Iterator[str]:
-    """If a secret has several lines, such as a private key, yield those lines that are encoded data.
+    """Yield the lines of a secret with several lines, such as a private key, that are encoded data.
 
     Each of these lines is part of the secret, so it must be removed even if it occurs alone.
     """
@@ -195,10 +198,11 @@ def iterate_secret_forms(value: str) -> Iterator[str]:
 class _EncodedForm(NamedTuple):
     """A form in which a secret may occur in a text.
 
-    If ``text`` is only the beginning of the secret, ``remaining_text`` is the rest. The form then
-    also includes the characters that match the rest. If ``extends_to_word_end`` is true, the
-    letters and digits that follow are part of the secret, because the scanner may have recognised
-    only a part of a word. If ``is_whole_token`` is true, the form must be a whole word.
+    ``text`` is the beginning of the form, and ``remaining_text`` is the rest, or ``""`` if ``text``
+    is the whole form. Where ``text`` is found, the following characters also belong to the secret
+    as long as they match ``remaining_text``. If ``extends_to_word_end`` is true, the letters and
+    digits that follow belong to it too, because the scanner may have recognised only a part of a
+    word. If ``is_whole_token`` is true, the form is found only as a whole word.
     """
 
     text: str

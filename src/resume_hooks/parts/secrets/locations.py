@@ -84,7 +84,7 @@ MAX_FILES_PER_FOLDER = 200_000
 _SKIPPED_CLIENT_FOLDERS = frozenset(
     {"projects", HISTORY_FOLDER, "plugins", "sessions", "local", "node_modules", ".git"}
 )
-"""The client's folders that contain no conversations, or whose files are already searched for each
+"""The client's folders without conversations, and those whose files are found by searching each
 session."""
 
 _SKIPPED_STATE_FOLDERS = frozenset(
@@ -147,7 +147,7 @@ def find_session_locations(
 
 
 def find_locations_in_state_folder(where: Where) -> Iterator[Location]:
-    """Yield the files in the state folder that contain no copies of sessions: notes, logs and the index."""
+    """Yield the notes, the logs and the index: the files in the state folder that are not session copies."""
     state_folder = where.state
     for path in list_regular_files(
         state_folder,
@@ -163,7 +163,10 @@ def find_locations_in_state_folder(where: Where) -> Iterator[Location]:
 
 
 def find_client_locations(where: Where) -> Iterator[Location]:
-    """Yield the client's files outside its project folders: prompt history, pasted texts, logs, settings."""
+    """Yield the client's files that are not in a project folder, such as the prompt history and logs.
+
+    Pasted texts and settings are also included.
+    """
     config_folder, state_folder = where.config, os.path.realpath(where.state)
 
     def is_skipped_folder(folder: str) -> bool:
@@ -181,8 +184,8 @@ def list_regular_files(
 ) -> Iterator[str]:
     """Yield the regular files in a folder and its subfolders, sorted by name. Links are not followed.
 
-    If a folder cannot be listed or has too many files, the folder itself is yielded. A path whose
-    type is unknown is also yielded. The caller then fails to read the path and can report it.
+    A folder that cannot be listed or has too many files is itself yielded, and so is a path of
+    unknown type. The caller then cannot read this path, and can report it.
     """
     if os.path.islink(folder):
         return
@@ -216,10 +219,10 @@ def _may_be_regular_file(path: str) -> bool:
 
 
 def _find_session_copies(where: Where) -> Iterator[Location]:
-    """Yield the copies of sessions that are not in the client's project folders.
+    """Yield the copies of sessions outside the client's project folders.
 
-    These copies are in the folders for backups, in the trash and in the vault. They include hard
-    links to files that the client has deleted.
+    These copies are in the folders for backups, in the trash and in the vault. Some are hard links
+    to files that the client has deleted.
     """
     backup_folder = os.path.join(where.state, backups.BACKUPS_FOLDER)
     files = os.path.join(backup_folder, backups.REWIND_COPIES_FOLDER)
@@ -306,7 +309,7 @@ def _find_project_locations(where: Where) -> Iterator[Location]:
 
 
 def _parse_session_id_below_folder(folder: str, path: str) -> str:
-    """Return the first component of ``path`` below ``folder`` if it is a session id, or ``""``."""
+    """Return the first component of ``path`` below ``folder``, or ``""`` if it is not a session id."""
     first_component = os.path.relpath(path, folder).split(os.sep)[0]
     if is_session_id(first_component):
         return first_component
@@ -360,7 +363,7 @@ def find_document_locations(session: SessionFile, where: Where) -> Iterator[Loca
 
 
 class FileChunk(NamedTuple):
-    """A chunk of a file: a line, a text or binary data.
+    """A chunk of a file: a line, a piece of text or a piece of binary data.
 
     If the file is in an archived session, ``archived_file_path`` is the path that the file had in
     the client's folder. If the chunk is a line, ``line_number`` counts from 0, and ``offset`` is
@@ -387,15 +390,15 @@ def find_archived_session(location: Location, where: Where) -> ArchivedSession |
 
 
 def is_record_file(path: str) -> bool:
-    """Check whether a file has one record per line, according to its name."""
+    """Judge by a file's name whether it has one record per line."""
     return TRANSCRIPT_SUFFIX in os.path.basename(path)
 
 
 def read_file_chunks(path: str, *, is_read_by_line: bool) -> Iterator[FileChunk]:
     """Yield the chunks of a file. Raise OSError if it cannot be read.
 
-    With ``is_read_by_line``, each chunk is a line. Otherwise the whole text is one chunk, except for large
-    files.
+    If ``is_read_by_line`` is true, each chunk is a line. Otherwise, the whole text is one chunk,
+    but a large file is also divided into lines.
     """
     with open_regular(path, follow=False) as stream:
         is_binary = b"\0" in stream.read(BINARY_CHECK_BYTES)

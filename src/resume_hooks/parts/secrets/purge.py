@@ -1,14 +1,14 @@
 """Remove secrets from all files that contain them. Each file is changed completely or not at all.
 
-The session's own transcript is cleaned last. Until then, it contains the secrets, so the same
-command can find them again after an interruption. While the files are being cleaned, other
-processes may create children and copies with secrets. A further search finds these files after the
-transcript has been cleaned, when new copies of the transcript no longer contain secrets.
+The session's own transcript is cleaned last. As long as it contains the secrets, the same command
+can find them again after an interruption. Meanwhile, other processes may create children and copies
+with secrets. After the transcript has been cleaned, new copies of it contain no secrets, and
+another search finds the files that were created before.
 
-A file is rewritten as in a trim in place: the new content is written to a new file, checked, and
-moved over the old file. Other hard links to the old file keep the old content. The checks need the
-old content, which is therefore copied to a separate folder. The copy is always removed afterwards.
-If the scrub is killed, the next scrub removes the copy.
+A file is rewritten in the same way as by ``trim --in-place``: the new content is written to a new
+file, checked, and moved over the old file. Other hard links to the old file keep the old content.
+The checks need the old content, so it is first copied to a separate folder. This copy is always
+removed afterwards. If the scrub is killed, the next scrub removes the copy.
 """
 
 from __future__ import annotations
@@ -126,7 +126,10 @@ def remove_secrets_from_files(findings: ScrubFindings, where: Where) -> list[Loc
 def _must_rewrite_file(
     affected_file: LocationWithSecrets, rewritten_files: Mapping[Location, LocationWithSecrets]
 ) -> bool:
-    """Check whether a file's secrets must be removed now. A rewrite that failed is not tried again."""
+    """Check whether the secrets of a file still have to be removed.
+
+    If an earlier attempt to rewrite the file failed, no other attempt is made.
+    """
     return affected_file.scrub_state == UNCHANGED_STATE and (
         affected_file.location not in rewritten_files
         or rewritten_files[affected_file.location].scrub_state == REMOVED_STATE
@@ -185,7 +188,7 @@ def _choose_result_to_report(
 
 
 def remove_scrub_leftovers(where: Where) -> None:
-    """Remove the files that a killed scrub left: copies, and archived files that no manifest mentions."""
+    """Remove what an interrupted scrub left: temporary copies, and archived files that are in no manifest."""
     folder = os.path.join(where.state, SCRUB_FOLDER_NAME)
     if not os.path.islink(folder):
         remove_stale_temporaries(folder)
@@ -248,8 +251,8 @@ def _remove_secrets_from_location(location: Location, cleaner: SecretCleaner, wh
         )
     elif location.kind == TRASHED:
         raise WriteFailed(
-            f"{location.path} can't be assigned to a deleted session: its manifest can't be read",
-            "Update resume-hooks, or move the folder away.",
+            f"It is unknown which deleted session {location.path} belongs to: its manifest can't be read",
+            "Update resume-hooks, or move the folder somewhere else.",
         )
     elif location.kind == INDEXED:
         delete_index(where)
@@ -281,15 +284,15 @@ def _rebuild_index_and_update_state(
             return affected_file
     except ResumeHooksError as error:
         return affected_file._replace(
-            state_reason=f"The next search will rebuild it: {error.message}"
+            state_reason=f"The index could not be rebuilt ({error.message}). The next search will rebuild it."
         )
 
 
 def write_scrubbed_file(location: Location, cleaner: SecretCleaner, where: Where) -> None:
     """Replace a file with a copy without secrets. A file without secrets is not changed.
 
-    Raise OSError, WriteFailed or CheckFailed. After such an error, the file is unchanged, unless
-    the error message says that it was changed.
+    Raise OSError, WriteFailed or CheckFailed. The file is then unchanged, unless the error message
+    says otherwise.
     """
     folder = make_private_folder(os.path.join(where.state, SCRUB_FOLDER_NAME), where)
     copy_path = temporary_path(folder)
@@ -320,7 +323,7 @@ def _replace_by_scrubbed_copy(
             else stat.S_IMODE(os.fstat(original_descriptor).st_mode),
         )
         secret_check = Check(
-            "no secret is found in it",
+            "no secret was found in it",
             not cleaner.file_has_secret(path, is_read_by_line=is_read_by_line),
         )
         if location.kind in TRANSCRIPT_FILE_KINDS:

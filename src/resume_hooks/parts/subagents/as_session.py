@@ -43,7 +43,7 @@ from resume_hooks.transcripts.records import get_string, parse_record, prompt_te
 from resume_hooks.transcripts.turns import opens_turn
 
 SUBAGENT_NAME_PATTERN = re.compile(r"agent-[\w.-]{1,200}")
-"""Matches the names of sub-agents that clients use."""
+"""Matches the names that clients give to sub-agents."""
 
 SUBAGENT_FIELD_NAMES = frozenset({"agentId", "agentName", "teamName"})
 """The fields by which a client recognises a record of a sub-agent or of a team member."""
@@ -51,8 +51,8 @@ SUBAGENT_FIELD_NAMES = frozenset({"agentId", "agentName", "teamName"})
 _SIDECHAIN_FIELD_JSON = b'"isSidechain":true'
 _INVALID_ID_CHARACTERS_PATTERN = re.compile(r"[^A-Za-z0-9-]")
 _MAX_ID_CHARACTERS = 100
-# The client gave some sub-agents no id. The id of such a sub-agent consists of this number of
-# characters from the beginning of its first record's id.
+# Some sub-agents have no id from the client. The id of such a sub-agent consists of the first
+# characters (this many) of its first record's id.
 _SHORT_ID_CHARACTERS = 8
 
 
@@ -83,7 +83,7 @@ def read_inline_subagents(path: str) -> list[InlineSubagent]:
             if record is None or record.get("isSidechain") is not True:
                 continue
             uuid, begins_turn = get_string(record, "uuid"), opens_turn(record, is_subagent=True)
-            # The session's own records can stand between the records of a sub-agent.
+            # Records of the session itself can occur between the records of a sub-agent.
             known_name = owner_names.get(get_string(record, "parentUuid")) or (
                 "" if begins_turn else name
             )
@@ -119,7 +119,8 @@ def open_subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[S
     if match is None:
         yield None
         return
-    # If this process is killed, the folder remains until another process copies a sub-agent.
+    # If this process is killed, the folder remains. The next process that copies a sub-agent
+    # removes it.
     copy_folder = temporary_path(copies_folder(where))
     try:
         yield match.transcript._replace(
@@ -164,9 +165,9 @@ def _find_named_subagent(locator: str, cwd: str, where: Where) -> _FoundSubagent
 def _find_inline_subagent(
     locator: str, cwd: str, where: Where
 ) -> tuple[SessionFile, InlineSubagent] | None:
-    """Return a session and the sub-agent that the locator names in the session's file.
+    """Return the sub-agent that a locator names, and the session whose file contains it.
 
-    Return None if the file contains no sub-agents.
+    Return None if the session's file contains no sub-agents.
     """
     name_words, _, name = locator.strip().rpartition("/")
     session = resolve_locator(name_words, cwd, where, allow_other_agents=True)
@@ -177,8 +178,8 @@ def _find_inline_subagent(
             matches.append(subagent)
     if subagents and not matches:
         raise SessionNotFound(
-            f"No sub-agent {collapse_line(plain_line(name), 80)} of session {session.session_id}",
-            f"Its file contains {collapse_line(', '.join(subagent.name for subagent in subagents), 400)}.",
+            f"Session {session.session_id} has no sub-agent {collapse_line(plain_line(name), 80)}",
+            f"It has these sub-agents: {collapse_line(', '.join(subagent.name for subagent in subagents), 400)}.",
         )
     if len(matches) > 1:
         rows = (
@@ -194,7 +195,8 @@ def _find_inline_subagent(
 def _copy_subagent(found_subagent: _FoundSubagent, copy_folder: str, where: Where) -> str:
     """Write a copy of a sub-agent's transcript into a subfolder of ``copy_folder``, and return its path.
 
-    The subfolder has the name of the project. Raise WriteFailed.
+    The subfolder has the same name as the project folder of the session. Raise WriteFailed if the
+    copy cannot be written.
     """
     session, name, line_numbers = found_subagent
     owner = file_of_owning_session(session.original_path, session.session_id.partition("/")[0])
@@ -210,7 +212,7 @@ def _copy_subagent(found_subagent: _FoundSubagent, copy_folder: str, where: Wher
     except OSError as error:
         raise WriteFailed(
             f"The sub-agent could not be copied to {copy_folder}: {error.strerror or error}",
-            "Nothing was changed. Check free space and the state folder.",
+            "Nothing was changed. Check that the disk has free space and that the state folder is writable.",
         ) from error
     return path
 
@@ -218,10 +220,10 @@ def _copy_subagent(found_subagent: _FoundSubagent, copy_folder: str, where: Wher
 def _convert_subagent_lines_to_session_lines(
     path: str, line_numbers: Container[int] | None
 ) -> Iterator[bytes]:
-    """Yield the lines of a sub-agent as lines of a session, and any other line as a blank line.
+    """Yield the lines of a sub-agent, converted to lines of a session.
 
-    ``line_numbers`` are the numbers of the sub-agent's lines, or None for all lines. Raise
-    SessionNotFound if the file was deleted.
+    Lines whose number is not in ``line_numbers`` are yielded as blank lines. If ``line_numbers`` is
+    None, all lines are converted. Raise SessionNotFound if the file was deleted.
     """
     with open_transcript(path) as stream:
         for line in read_lines(stream):

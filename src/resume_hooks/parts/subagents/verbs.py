@@ -41,7 +41,7 @@ CLIENT_VERSION_PREFIX_WITH_INLINE_SUBAGENTS = "1."
 
 
 class ListedSubagent(NamedTuple):
-    """A sub-agent in the list. ``locator`` is its name in other verbs.
+    """A sub-agent in the list. ``locator`` is the argument that selects it in other commands.
 
     ``mtime`` is the modification time of its file, in seconds.
     """
@@ -159,7 +159,7 @@ def _build_listed_subagent(
 
 def _format_subagents(subagents: list[ListedSubagent]) -> str:
     if not subagents:
-        return "No sub-agent of these sessions has a transcript here. --all searches every project."
+        return "No sub-agent of these sessions has a transcript on this machine. Use --all to search every project."
     now = time.time()
     rows = []
     for subagent in subagents:
@@ -176,6 +176,6 @@ def _format_subagents(subagents: list[ListedSubagent]) -> str:
         TABLE_HEADINGS, rows, len(TABLE_HEADINGS), shutil.get_terminal_size((200, 0)).columns
     )
     return (
-        f"{table}\nAs a session of its own: {shell_command('handoff SUB-AGENT')}, or "
+        f"{table}\nTo turn a sub-agent into a session: {shell_command('handoff SUB-AGENT')}, or "
         f"{shell_command('fork SUB-AGENT')}"
     )

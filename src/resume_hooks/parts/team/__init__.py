@@ -6,9 +6,9 @@ imported only when ``connect`` opens a connection.
 A push redacts the session's lines on this machine and then sends them in numbered chunks of whole
 lines. It also sends the words of the redacted lines, which the server needs for its search. With
 each chunk, the client sends the digest of all previous chunks of the file, and the server rejects
-the chunk if that digest is wrong. A chunk that is sent twice is therefore stored once. If a local
-file was rewritten, the server does not merge it with the old copy, but starts a new generation of
-the session. The database decides who may read each row.
+the chunk if that digest is wrong. The server thus recognizes a chunk that is sent twice, and stores
+it only once. If a local file was rewritten, the server does not merge it with the old copy, but
+starts a new generation of the session. The database decides who may read each row.
 """
 
 from __future__ import annotations

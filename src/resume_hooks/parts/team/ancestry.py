@@ -15,12 +15,12 @@ from resume_hooks.sessions.lineage import MAX_GENERATIONS, MISSING_STATUS, Ances
 from resume_hooks.sessions.link_log import read_links
 
 TEAM_SOURCE, PRIVATE_SOURCE = "team", "private"
-"""The status of an ancestor that was requested from the server. ``TEAM_SOURCE`` means that the
-server returned the ancestor, and ``PRIVATE_SOURCE`` that it did not."""
+"""The status of an ancestor that was requested from the server. It is ``TEAM_SOURCE`` if the server
+returned the ancestor, and ``PRIVATE_SOURCE`` if it did not."""
 
 
 def add_missing_ancestors(ancestors: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
-    """Return the lineage ``ancestors``, completed with sessions from the server.
+    """Return ``ancestors``, a session's lineage, together with older sessions from the server.
 
     If the first ancestor is missing on this machine and the server returns it, the result contains
     the server's copy and the older ancestors that the server has. If the first ancestor is on this

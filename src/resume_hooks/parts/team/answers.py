@@ -58,7 +58,7 @@ def push_unsent_sessions_if_enabled(where: Where, is_time_over: Callable[[], boo
 
 
 def check_pushes(_: str) -> Finding:
-    """Check for ``doctor`` whether pushes after turns work. This check does not contact the server."""
+    """Check for ``doctor`` whether the automatic pushes work, without contacting the server."""
     from resume_hooks.maintenance.doctor import make_ok_finding, make_problem_finding
     from resume_hooks.parts.team.connect import DRIVER_PACKAGE, format_driver_install_advice
 
@@ -74,7 +74,7 @@ def check_pushes(_: str) -> Finding:
             "driver",
         )
     push_summary = (
-        f"pushed after turns: {format_count(len(team.projects), 'project')}, last push "
+        f"{format_count(len(team.projects), 'project')} pushed automatically after turns, last push "
         f"{team_file.format_last_push(Where())}"
     )
     return make_ok_finding(

@@ -1,10 +1,10 @@
 """Push sessions in the background, and check whether a model may search the server.
 
-The modification time of the push mark (``PUSH_ENABLED_FILE_NAME``) is the time of the last attempt to push.
-After a failed attempt, it is set to the time of the next attempt, and no process pushes before
-then. Turns are pushed at most once a minute. If a turn ends less than a minute after a push, the
-turn's hook waits for the rest of the minute and then pushes, even if the client has exited. The
-server therefore receives each turn within about a minute of its end.
+The modification time of the mark file (``PUSH_ENABLED_FILE_NAME``) is normally the time of the last
+attempt to push. After a failed attempt, it is set to the time of the next attempt, and no process
+pushes before then. Turns are pushed at most once a minute. If a turn ends less than a minute after
+a push, the turn's hook waits for the rest of the minute and then pushes, even if the client has
+exited. The server therefore receives each turn within about a minute of its end.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from resume_hooks.system.text import format_count
 from resume_hooks.version import __version__
 
 MIN_SECONDS_BETWEEN_PUSHES = 60
-"""The minimum number of seconds between a push after a turn and the next such push."""
+"""The minimum number of seconds between two pushes that follow turns."""
 
 RETRY_PAUSE_SECONDS = 15 * 60
 """The number of seconds between a failed push and the next attempt."""
@@ -112,7 +112,7 @@ def build_unsupported_agent_notes(team: Team, where: Where) -> list[str]:
             )
     fork_hint = "you can push a fork: resume-hooks fork SESSION --to claude"
     return [
-        f"{format_count(count, f'{label} session')} stayed here; {fork_hint}"
+        f"{format_count(count, f'{label} session')} cannot be pushed; {fork_hint}"
         for label, count in counts_by_agent.items()
         if count
     ]
@@ -128,8 +128,9 @@ def push_unsent(
     """Push all unsent sessions, or only ``only_session_id``. If a push fails, record the failure.
 
     Do nothing if the last attempt was less than ``pause_seconds`` seconds ago, or if the last
-    attempt failed less than ``RETRY_PAUSE_SECONDS`` ago. To push without checking the last attempt,
-    pass ``-RETRY_PAUSE_SECONDS`` as ``pause_seconds``.
+    attempt failed less than ``RETRY_PAUSE_SECONDS`` seconds ago. To push without checking the last
+    attempt, pass ``-RETRY_PAUSE_SECONDS`` as ``pause_seconds``: after a failure, the recorded time
+    is this far in the future.
     """
     team, push_mark = (
         read_team(where),
@@ -187,7 +188,7 @@ def _push_sessions(
     where: Where,
     is_time_over: Callable[[], bool],
 ) -> None:
-    """Push each session. If a push fails, push the remaining sessions before raising its error."""
+    """Push each session. If a push fails, still push the remaining sessions, and then raise the error."""
     last_error: Exception | None = None
     for session in sessions:
         if is_time_over():
@@ -208,12 +209,12 @@ def _push_sessions(
 def require_model_search_permission(where: Where) -> None:
     """Raise UsageError if the user has not allowed the model to search the team's server."""
     search_setting = settings.load_settings(where)["team_model_search"]
-    # An environment variable cannot give the permission, because the model could set the variable
-    # in the command that it runs.
+    # The permission cannot come from an environment variable, because the model could set the
+    # variable in the command that it runs.
     if search_setting != ("on", "file"):
         raise UsageError(
             "A model may not search the team: the query would leave this machine",
-            "To allow it, run in a terminal: resume-hooks config team_model_search on",
+            "To allow such searches, run in a terminal: resume-hooks config team_model_search on",
         )
 
 
@@ -255,8 +256,8 @@ def main() -> None:
             )
         return
     waiting_mark = os.path.join(team_file.find_team_folder(where), "waiting", str(session_id))
-    # After a failed push, the mark file's time is in the future, and ``push_unsent`` does nothing until
-    # then.
+    # A failed push sets the mark file's modification time to a time in the future. Until then,
+    # ``push_unsent`` does nothing.
     pause = 0.0
     with contextlib.suppress(OSError):
         elapsed = (

@@ -39,11 +39,12 @@ MAX_CHUNK_BYTES = 256 * 1024
 """The size at which a chunk ends. The line that reaches this size is the last line of the chunk."""
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""The maximum number of bytes in a line. A placeholder replaces a longer line."""
+"""The maximum number of bytes in a line. A longer line is replaced by a placeholder when it is
+pushed."""
 
 _MAX_SEARCHABLE_BYTES_PER_TURN = 400_000
-"""The maximum number of bytes for the words of a turn in a chunk. The server stores these words in
-one row, and PostgreSQL limits the size of a row."""
+"""The maximum size, in bytes, of the searchable words of one turn in a chunk. The server stores
+these words in one row, and PostgreSQL limits the size of a row."""
 
 _MAX_POSITIONS_PER_WORD = 4
 _MAX_WORD_POSITION = 16_383
@@ -62,7 +63,10 @@ class CleanRecord(NamedTuple):
 
 
 class TurnWords(NamedTuple):
-    """The words of a turn in a chunk. The first line that contains words is line ``first_line_number``."""
+    """The searchable words of one turn in a chunk, joined into one string.
+
+    ``first_line_number`` is the number of the first line with such words.
+    """
 
     first_line_number: int
     start_time: datetime

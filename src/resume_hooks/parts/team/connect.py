@@ -50,19 +50,20 @@ NO_RIGHT_STATE, OTHER_ROLE_STATE, NO_SUCH_OBJECT_STATE, OTHER_GENERATION_STATE, 
 SCRUBBED_STATE, EXPIRED_STATE = "RH411", "RH412"
 """The SQLSTATEs that the database's functions return when they refuse a request.
 
-``NO_RIGHT_STATE``: you lack the rights. ``OTHER_ROLE_STATE``: your role has the name of an earlier
-member. ``NO_SUCH_OBJECT_STATE``: the object does not exist. ``OTHER_GENERATION_STATE``: another
-generation of the session is active. ``FORGOTTEN_STATE``: the session was forgotten.
-``SCRUBBED_STATE``: the session was scrubbed on another machine. ``EXPIRED_STATE``: the session
-ended before the start of the retention period.
+``NO_RIGHT_STATE``: you lack the rights. ``OTHER_ROLE_STATE``: your role has the same name as an
+earlier member's role, but is a different role. ``NO_SUCH_OBJECT_STATE``: the object does not exist.
+``OTHER_GENERATION_STATE``: another generation of the session is active. ``FORGOTTEN_STATE``: the
+session was forgotten. ``SCRUBBED_STATE``: the session was scrubbed on another machine.
+``EXPIRED_STATE``: the session ended before the start of the retention period.
 """
 
 _REMEDIES_BY_ERROR_TEXT = {
-    "certificate verify failed": "In ~/.pg_service.conf, give the service the provider's own root certificate: "
+    "certificate verify failed": "In ~/.pg_service.conf, add your provider's root certificate to the service: "
     "sslrootcert=/path/to/root.pem",
     "definition of service": "Describe the service in ~/.pg_service.conf: [NAME], host=, dbname=, user=",
     "password": "Put it into ~/.pgpass, readable only by you: HOST:PORT:DBNAME:USER:PASSWORD",
-    "startup parameter": "The server is behind pgbouncer, whose settings need ignore_startup_parameters = options",
+    "startup parameter": "The server is behind pgbouncer. Add to pgbouncer's settings: "
+    "ignore_startup_parameters = options",
 }
 """Maps part of an error message from libpq, the server or pgbouncer to instructions for solving the
 problem."""
@@ -72,8 +73,8 @@ _MAX_CONNECT_SECONDS = 3
 _MAX_STATEMENT_SECONDS = 30
 _TIMEOUT_OPTIONS = f"-c statement_timeout={_MAX_STATEMENT_SECONDS}s -c lock_timeout=2s"
 _MAX_ANSWER_SECONDS = 60.0
-"""The maximum number of seconds to wait for an answer. A server may ignore the statement timeout.
-"""
+"""The maximum number of seconds to wait for an answer. The client enforces this limit, because a
+server may ignore the statement timeout."""
 
 MAX_READ_SECONDS = 60.0
 """The maximum total number of seconds to wait for the answers to a search or to a request for a
@@ -90,7 +91,7 @@ has run for this number of seconds does not start to push another session.
 _MAX_MESSAGE_CHARACTERS = 300
 """An error message of the server is cut to this number of characters."""
 
-INVALID_SERVER_ANSWER_ADVICE = "Ask who manages the team's database."
+INVALID_SERVER_ANSWER_ADVICE = "Ask the person who manages the team's database."
 """What to do if the server returns data that it should never return."""
 
 _parse_version = make_whole_number_parser(0, 1_000_000)
@@ -186,17 +187,17 @@ def _check_schema_version(db: Database) -> None:
     version = read_schema_version(db)
     if version < SCHEMA_VERSION:
         message = (
-            f"The team's database has the older schema version {version}, but this "
+            f"The schema of the team's database has version {version}, but this version of "
             f"resume-hooks needs {SCHEMA_VERSION}"
         )
         raise TeamRequestFailed(
-            message, "An administrator runs: resume-hooks team init SERVICE --upgrade"
+            message, "Ask an administrator to run: resume-hooks team init SERVICE --upgrade"
         )
     oldest_reader = db.fetch_value("select least::text from team.about", (), _parse_version)
     if oldest_reader is None or oldest_reader > SCHEMA_VERSION:
         message = (
-            f"The team's database has the newer schema version {version}, but this "
-            f"resume-hooks supports only {SCHEMA_VERSION}"
+            f"The schema of the team's database has version {version}, but this version of "
+            f"resume-hooks supports at most {SCHEMA_VERSION}"
         )
         raise TeamRequestFailed(message, "Update resume-hooks.")
 
@@ -205,8 +206,8 @@ def _check_schema_version(db: Database) -> None:
 def _build_limited_connection_class(driver: Any) -> Any:
     """Return a subclass of ``driver.Connection`` that limits the time and memory for each answer.
 
-    The attribute ``database`` is the Database that uses the connection. No answer may arrive after
-    the Database's deadline.
+    The caller sets the attribute ``database`` to the Database that owns the connection. Each answer
+    must arrive before the deadline of this Database.
     """
 
     class LimitedConnection(driver.Connection):  # type: ignore[misc]
@@ -249,7 +250,11 @@ def _build_timeout_error() -> TeamRequestFailed:
 
 @contextlib.asynccontextmanager
 async def connect_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
-    """Open an asyncio connection. Raise TeamRequestFailed if it is still in use after ``_MAX_ANSWER_SECONDS``."""
+    """Open an asyncio connection, and close it at the end of the block.
+
+    Raise TeamRequestFailed if connecting and the block together take longer than
+    ``_MAX_ANSWER_SECONDS``.
+    """
     import asyncio  # Imported here because the import takes 30 ms and only the asyncio connection needs it.
 
     driver = _import_driver()
@@ -279,7 +284,7 @@ def convert_driver_errors() -> Iterator[None]:
         raise _translate_error(error) from error
     except MemoryError as error:
         raise TeamRequestFailed(
-            "The answer of the team's database is larger than any valid answer",
+            "The answer from the team's database is larger than any valid answer",
             INVALID_SERVER_ANSWER_ADVICE,
         ) from error
 
@@ -325,7 +330,7 @@ def _import_driver() -> Any:
 
 
 def _build_connection_options(service: str) -> dict[str, Any]:
-    """Return options with which a network connection to a service is encrypted and verified."""
+    """Return connection options that require encryption and a verified certificate over a network."""
     parameters = _read_service_parameters(service)
     options: dict[str, Any] = {
         "service": validate_service_name(service),
@@ -368,7 +373,8 @@ def _hide_project_variables() -> Iterator[None]:
     """Hide libpq's environment variables inside the block.
 
     A repository's settings could set these variables to make libpq use another server.
-    ``PGPASSWORD`` and variables with the path of a file outside the project stay visible.
+    ``PGPASSWORD`` stays visible, and so does a variable that contains the path of a file outside
+    the project.
     """
     project_folders = project_roots(os.environ)
     hidden_variables = {}
@@ -392,8 +398,9 @@ def _hide_project_variables() -> Iterator[None]:
 def _set_certificate_paths() -> None:
     """Tell OpenSSL where this system stores its trusted certificate authorities.
 
-    The driver's wheel contains its own copy of OpenSSL, which looks for the authorities in a folder
-    of the machine that built the wheel. Environment variables that are already set stay unchanged.
+    The driver's wheel contains its own copy of OpenSSL, which looks for the authorities in the
+    folder where they were on the machine that built the wheel. Environment variables that are
+    already set stay unchanged.
     """
     import ssl  # Imported here because the import takes 10 ms and only network connections need it.
 
@@ -460,7 +467,7 @@ def _translate_error(error: Exception) -> TeamRequestFailed:
         return TeamRequestFailed(
             "The database has no team, or your role is not one of its members",
             (
-                "An administrator runs: resume-hooks team init SERVICE; and: grant rh_member "
+                "Ask an administrator to run: resume-hooks team init SERVICE; and in SQL: grant rh_member "
                 "to YOUR_ROLE"
             ),
             sqlstate,
@@ -468,14 +475,14 @@ def _translate_error(error: Exception) -> TeamRequestFailed:
     remedies = {
         NO_RIGHT_STATE: "Your role has no right to do this: ask the team's admin.",
         OTHER_ROLE_STATE: (
-            "The team's admin must record who you are: resume-hooks team member keep LOGIN, or "
-            "retire LOGIN"
+            "The team does not know whether your role still belongs to the same person. Ask the team's admin "
+            "to run: resume-hooks team member keep LOGIN (or: retire LOGIN)"
         ),
         NO_SUCH_OBJECT_STATE: (
             "The member must have joined and the session must have been pushed. See: "
             "resume-hooks team sessions"
         ),
-        FORGOTTEN_STATE: "A forgotten session is not sent again.",
+        FORGOTTEN_STATE: "A session that was forgotten will not be sent again.",
         "": "Check the service in ~/.pg_service.conf, the network and the certificate.",
         "55P03": "An open transaction holds a lock that this command needs. Try again.",
         "57014": "The server took too long. Try again.",

@@ -24,8 +24,8 @@ _PROGRESS_FILE_NAME = "cursor.json"
 class FileProgress(NamedTuple):
     """The progress of a file's upload: the number of uploaded bytes (``offset``) and of uploaded lines.
 
-    ``checksum`` is the checksum of the last uploaded bytes. ``chain_digest`` is the server's digest
-    of all uploaded chunks.
+    ``checksum`` is the checksum of the bytes directly before ``offset``. ``chain_digest`` is the
+    server's digest of all uploaded chunks.
     """
 
     inode: int
@@ -91,7 +91,7 @@ def read_pushed_session_ids(where: Where) -> set[str]:
 
 
 def write_upload_progress(session_id: str, upload_progress: UploadProgress, where: Where) -> None:
-    """Record the upload progress of a session. Raise WriteFailed if this is impossible."""
+    """Save the upload progress of a session. Raise WriteFailed if it cannot be saved."""
     path = os.path.join(find_upload_progress_folder(session_id, where), _PROGRESS_FILE_NAME)
     try:
         fields = {
@@ -105,12 +105,12 @@ def write_upload_progress(session_id: str, upload_progress: UploadProgress, wher
     except OSError as error:
         raise WriteFailed(
             f"Could not write {path}: {error.strerror}",
-            "The sent data is on the server. Try again.",
+            "The data has already reached the server. Try again to complete the push.",
         ) from error
 
 
 def record_forgotten_session(session_id: str, where: Where) -> None:
-    """Record that the server refuses a session permanently because its owner made the server forget it."""
+    """Record that the server will always refuse a session, because its owner ordered to forget it."""
     removal.remove_if_possible(find_upload_progress_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
@@ -119,7 +119,7 @@ def record_forgotten_session(session_id: str, where: Where) -> None:
 
 
 def is_forgotten(session_id: str, where: Where) -> bool:
-    """Check whether this machine has recorded that the server permanently refuses a session."""
+    """Check whether a session was forgotten, according to this machine's records."""
     return os.path.exists(_build_forgotten_session_marker_path(session_id, where))
 
 
@@ -144,8 +144,8 @@ def build_file_progress(
 def is_uploaded_content_unchanged(progress: FileProgress, path: str) -> bool:
     """Check whether a file still begins with its uploaded content.
 
-    If the last uploaded line had no line feed, the line must not have become longer. Raise OSError
-    if the file cannot be read.
+    If the last uploaded line had no line feed, return False if text was appended to that line.
+    Raise OSError if the file cannot be read.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())

@@ -121,13 +121,13 @@ def resume_team_session(
         ]
         if imported_sessions[0].hidden_record_count:
             notes.append(
-                f"The model sees {format_count(imported_sessions[0].hidden_record_count, 'record')} of the session "
+                f"The model sees {format_count(imported_sessions[0].hidden_record_count, 'record')} "
                 "that the screen does not show."
             )
         if _is_own_session(team_session.session_id, db, where):
             return imported_sessions, [
                 *notes,
-                "The imported session is not linked to the original, because one of your sessions has that id.",
+                "The imported session is not linked to the original, because one of your own sessions has the same id.",
             ]
         if not caller.dry_run and not imported_sessions[0].existed_before:
             with contextlib.suppress(OSError):
@@ -163,7 +163,7 @@ def resume_team_session(
 def _is_own_session(session_id: str, db: Database, where: Where) -> bool:
     """Check whether you have a session with this id on this machine or on the server.
 
-    If you have one, links with this id refer to that session.
+    If you have one, a link with this id in another session refers to yours.
     """
     own_sessions = []
     for session in fetch_sessions_by_id(db, [session_id], only_own=True):
@@ -200,9 +200,9 @@ def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
 
 
 def read_pulled_sessions(where: Where) -> dict[int, str]:
-    """Map the row id of each session of which ``pull_session`` stored a copy to the session id.
+    """Return the sessions of which ``pull_session`` stored a copy on this machine.
 
-    The row id is that of the session on the server.
+    The result maps the id of each session's row on the server to the session id.
     """
     rows = read_json_object(
         os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, _PULLED_ROWS_FILE_NAME)
@@ -211,9 +211,9 @@ def read_pulled_sessions(where: Where) -> dict[int, str]:
 
 
 def remove_copies_without_read_access(db: Database, where: Where) -> list[str]:
-    """Remove the copies of sessions that were forgotten or are no longer shared with you.
+    """Remove the local copies of sessions that were forgotten or are no longer shared with you.
 
-    Return the ids of the sessions whose copies were removed from this machine.
+    Return the ids of these sessions.
     """
     pulled_rows = read_pulled_sessions(where)
     if not pulled_rows:
@@ -247,7 +247,7 @@ def remove_copies_without_read_access(db: Database, where: Where) -> list[str]:
 def _fetch_own_lineage(
     team_session: TeamSession, db: Database
 ) -> tuple[list[TeamSession], list[str]]:
-    """Return the session and its ancestors that are yours, oldest first, and notes for the user.
+    """Return the session and those of its ancestors that are yours, oldest first, and notes for the user.
 
     If an ancestor is not yours, a note reports this, and the search for older ancestors ends.
     """
@@ -307,7 +307,7 @@ def _unpack_session(
         )
         if transcript is None:
             raise ImportFailed(
-                f"No data of session {session_id} was pushed yet",
+                f"No data of session {session_id} has been pushed yet",
                 "Push the session from the machine that has it.",
             )
         if session.parent_id:
@@ -339,7 +339,7 @@ def _unpack_session(
 class _FetchBudget:
     """The number of bytes and seconds that may still be used to fetch a session.
 
-    A damaged file uses them up like any other file.
+    Fetching a file reduces both, even if the file turns out to be damaged.
     """
 
     def __init__(self) -> None:
@@ -359,7 +359,7 @@ class _FetchBudget:
             )
         if time.monotonic() > self._deadline:
             raise TeamRequestFailed(
-                "The team's database sends the session too slowly",
+                "The team's database is sending the session too slowly",
                 "Check the network and the server.",
             )
 
@@ -415,7 +415,7 @@ def _fetch_file(
             if has_lines and record_count + chunk.record_count > MAX_LINES:
                 raise ImportFailed(
                     f"The session has a file with more than {MAX_LINES:,} lines",
-                    "No valid transcript has so many.",
+                    "No valid transcript has that many lines.",
                 )
             line_count = 0
             for body in unpack_lines(slices, chunk.raw_byte_count, chunk.sha256):
@@ -437,7 +437,7 @@ def _fetch_file(
 def _fetch_chunks(
     server_file: _ServerFile, db: Database
 ) -> Iterator[tuple[StoredChunk, Iterable[bytes]]]:
-    """Yield the chunks of a file in order, each with its compressed bytes in slices."""
+    """Yield the chunks of a file in order, each with an iterable of the slices of its compressed bytes."""
     query = (
         "select first::text, records::text, raw::text, sha, octet_length(data)::text from team.chunk"
         " where part = %s and first >= %s and first < %s order by first limit %s"

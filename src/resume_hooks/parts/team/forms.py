@@ -57,9 +57,9 @@ PUSH_FIELD_DECLARER = FieldDeclarer[pushing.PushResult]()
 class PushResult(StrictModel):
     """The result of pushing one session.
 
-    ``records`` is the number of records that were sent, in ``pieces`` chunks. ``raw`` is the number
-    of bytes of these records, and ``stored`` their number of bytes after compression. ``secrets``
-    maps each kind of secret to the number of secrets that were removed.
+    ``records`` is the number of records that were sent, and ``pieces`` is the number of chunks.
+    ``raw`` is the size of the records in bytes, and ``stored`` is their size after compression.
+    ``secrets`` maps each kind of secret to the number of secrets that were removed.
     """
 
     session_id: str = PUSH_FIELD_DECLARER(lambda push: push.session_id)
@@ -101,11 +101,12 @@ class TeamHit(StrictModel):
     snippet: str = HIT_FIELD_DECLARER(lambda hit: hit.snippet)
     words: tuple[str, ...] = HIT_FIELD_DECLARER(lambda hit: hit.words)
     missing: tuple[str, ...] = HIT_FIELD_DECLARER(
-        lambda hit: hit.missing_words, "words of the query that the turn lacks"
+        lambda hit: hit.missing_words, "the query's words that are missing from the turn"
     )
     score: float = HIT_FIELD_DECLARER(lambda hit: hit.score)
     mine: bool = HIT_FIELD_DECLARER(
-        lambda hit: hit.is_own, "false: the session of another member, whose text is unverified"
+        lambda hit: hit.is_own,
+        "false: the session belongs to another member; its text is unverified",
     )
 
 
@@ -117,7 +118,9 @@ class TeamSchema(StrictModel):
             "init, join, projects, status, push, pull, search, sessions, resume, share, ... leave"
         )
     )
-    service: str = Field(description="the libpq service of the team; empty if none was joined")
+    service: str = Field(
+        description="the libpq service of the team; empty if this machine has not joined a team"
+    )
     login: str
     written: bool
     projects: list[str] = Field(description="the projects that are pushed after each turn")
@@ -129,10 +132,10 @@ class TeamSchema(StrictModel):
         description="sessions whose copies were removed because you may no longer read them"
     )
     behind: int = Field(
-        description="with status: sessions of pushed projects that have not been sent completely"
+        description="with status: the number of sessions in pushed projects that have not been sent completely"
     )
     failing: str = Field(
-        description="with status: since when pushes have been failing, and why; empty if they work"
+        description="with status: when pushes began to fail, and why; empty if pushes succeed"
     )
     copies: int = Field(
         description="with forget: the number of removed copies on the server, one for each machine"

@@ -68,7 +68,8 @@ def get_joined_team(where: Where) -> Team:
 def join_team(service: str, where: Where, label: str = "") -> Team:
     """Join the team whose database a libpq service describes, and record the team on this machine.
 
-    Raise TeamRequestFailed, UsageError or WriteFailed.
+    Raise UsageError for an invalid service name, TeamRequestFailed if the database does not accept
+    the connection, and WriteFailed if the team cannot be recorded.
     """
     previous_team = read_team(where)
     machine = previous_team.machine if previous_team else str(uuid.uuid4())
@@ -85,7 +86,7 @@ def join_team(service: str, where: Where, label: str = "") -> Team:
 
 
 def record_team(team: Team, where: Where) -> None:
-    """Record the joined team on this machine. Raise WriteFailed."""
+    """Record the joined team on this machine. Raise WriteFailed if it cannot be recorded."""
     row = {"version": TEAM_FILE_VERSION, **team._asdict()}
     try:
         state_file.replace_state_file(

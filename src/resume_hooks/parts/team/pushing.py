@@ -87,9 +87,10 @@ before the start of the retention period.
 class PushResult(NamedTuple):
     """The result of pushing one session.
 
-    ``record_count`` is the number of sent records, and ``raw_byte_count`` their number of bytes. They
-    were sent in ``piece_count`` chunks, which have ``stored_byte_count`` bytes after compression.
-    ``secret_counts_by_kind`` maps each kind of secret to the number of secrets that were removed.
+    ``record_count`` is the number of sent records, and ``raw_byte_count`` is their total size in
+    bytes. They were sent in ``piece_count`` chunks, whose total size after compression is
+    ``stored_byte_count``. ``secret_counts_by_kind`` maps each kind of secret to the number of
+    secrets that were removed.
     """
 
     session_id: str
@@ -138,13 +139,16 @@ class _LocalFileShorterError(Exception):
 def push_session(
     session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False
 ) -> PushResult:
-    """Upload the data of a session that is not on the server yet.
+    """Upload the data of a session that the server does not have yet.
 
-    With ``rescan``, also compare all data that was sent before with the local files, and replace
-    the server's copy if the contents differ. Raise TeamRequestFailed, SessionNotFound or WriteFailed.
+    With ``rescan``, also compare the data that was sent earlier with the local files, and replace
+    the server's copy if they differ. Raise TeamRequestFailed if the server does not accept the data,
+    SessionNotFound if the session was deleted, and WriteFailed if the progress cannot be saved.
     """
     if reason := data_rules.find_reason_not_to_copy(where):
-        raise TeamRequestFailed(f"Nothing was pushed: {reason}", "Ask who manages this account.")
+        raise TeamRequestFailed(
+            f"Nothing was pushed: {reason}", "Ask the person who manages this account."
+        )
     title = build_session_metadata(session, LineageFinder(where), where)["title"]
     try:
         folder = find_upload_progress_folder(session.session_id, where)
@@ -180,7 +184,7 @@ def preview_push(session: SessionFile, where: Where) -> PushResult:
 
 
 def list_names_and_paths_to_push(session: SessionFile) -> list[tuple[str, str]]:
-    """Return the name on the server and the local path of each file of a session that must be pushed.
+    """Return, for each file of a session to be pushed, its name on the server and its local path.
 
     The transcript has the name ``""``. A file in the session's folder is omitted if its name is
     unknown or contains a secret.
@@ -200,8 +204,8 @@ def build_session_metadata(
 ) -> dict[str, str]:
     """Return the metadata of a session, for example its title, without secrets.
 
-    If ``redactor`` is None, only secrets that occur at the beginning or at the end of the
-    transcript are removed. Raise SessionNotFound.
+    If ``redactor`` is None, only the secrets that are found at the beginning and the end of the
+    transcript are removed from the metadata. Raise SessionNotFound if the session was deleted.
     """
     ends, parent = HeadTail(session.path), lineage_finder.find_parent(session.path)
     session_folder = home_folder_of_session(ends, where)
@@ -326,7 +330,7 @@ class _SessionPush:
                 progress_by_file = self._send_files(row_id, {})
             except _ContentDiffersError as error:
                 raise TeamRequestFailed(
-                    f"Session {self._session.session_id} changed while it was sent",
+                    f"Session {self._session.session_id} changed while it was being sent",
                     "Push it again.",
                 ) from error
         write_upload_progress(
@@ -367,7 +371,7 @@ class _SessionPush:
     def _send_files(
         self, row_id: int, progress_by_file: dict[str, FileProgress]
     ) -> dict[str, FileProgress]:
-        """Send what the server lacks of every file, and return the new progress of each file."""
+        """Send the part of each file that the server lacks, and return the new progress of each file."""
         # The server's copy may contain text that has been scrubbed on this machine since the last
         # push.
         if (
@@ -449,8 +453,8 @@ class _SessionPush:
         for server_chunk in self._db.fetch_rows(query, (row_id, name), _CHUNK_ROW_FORMAT):
             body, line_count, end_offset = bytearray(), 0, offset
             for record in islice(local_records, server_chunk.record_count):
-                # A push ends each chunk when it reaches this size. If the server's chunk would have
-                # more lines, it does not come from this file.
+                # A push ends each chunk when it reaches this size. A chunk on the server that
+                # continues past this point was therefore not made from this file.
                 if len(body) >= MAX_CHUNK_BYTES:
                     raise _ContentDiffersError
                 body += record.body
@@ -474,10 +478,10 @@ class _SessionPush:
     def _raise_for_shorter_file(
         self, row_id: int, name: str, first_line_number: int, body: bytes
     ) -> None:
-        """Raise the error for a file that has fewer lines than the copy on the server.
+        """Raise an error because the file has fewer lines than its copy on the server.
 
-        Raise _LocalFileShorterError if the copy begins with the content of the file and need not be
-        replaced, and _ContentDiffersError otherwise.
+        Raise _LocalFileShorterError if the server's copy begins with the content of the file, so
+        that the copy can be kept. Otherwise, raise _ContentDiffersError.
         """
         query = (
             "select c.part::text from team.chunk c join team.part p on p.id = c.part"

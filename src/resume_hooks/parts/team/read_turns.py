@@ -1,7 +1,7 @@
-"""Read the text of turns that the server found, and make hits from those that match the query.
+"""Read the text of the turns that the server found, and return those that match the query as hits.
 
 Damaged and oversized chunks are skipped and counted. The number of bytes that are read per member
-is limited, so that a member with large sessions does not use up the time of a search.
+is limited, so that a member with large sessions cannot take up all the time of a search.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from resume_hooks.transcripts.turns import opens_turn
 
 MAX_SNIPPET_CHARACTERS = 260
 TURNS_PER_BATCH = 20
-"""The number of turns whose texts are read together. The hits in these turns are then sorted so
-that hits in which the query's words are close together come first."""
+"""The number of turns whose texts are read in one batch. The hits of a batch are sorted by how
+close together the query's words are."""
 
 _MAX_CHUNK_BYTES = 8 * 1024 * 1024
 """The maximum size of a chunk after decompression. Only a chunk with a very long line is larger,
-and such a line is not something that a user has typed."""
+and users do not type such long lines."""
 
 _MAX_BYTES_PER_MEMBER = 64 * 1024 * 1024
 """The maximum number of bytes that one search reads from the chunks of one member. The limit leaves
@@ -144,11 +144,11 @@ OwnedItem = TypeVar("OwnedItem", bound=_OwnedItem)
 def reorder_items_fairly_by_member(
     sorted_items: Iterable[OwnedItem], max_items: int
 ) -> list[OwnedItem]:
-    """Return all items, reordered so that no member's items fill the beginning of the list.
+    """Return all items, reordered so that one member's items cannot crowd out the others'.
 
-    Up to ``compute_max_per_member`` items of each member come first, beginning with your own. The
-    remaining items follow. Within each of these groups, the order of ``sorted_items`` (best first)
-    is kept.
+    Up to ``compute_max_per_member`` items of each member come first, and your own come before those
+    of the others. The remaining items follow. Each of these groups keeps the order of
+    ``sorted_items`` (best first).
     """
     counts_by_owner = Counter[str]()
     preferred_items, other_items = list[OwnedItem](), list[OwnedItem]()
@@ -167,7 +167,7 @@ def compute_max_per_member(max_items: int) -> int:
 
 
 class TurnReader:
-    """Reads the turns that the server found, and counts the bytes read from the chunks of each member."""
+    """Reads the turns that the server found, and counts the bytes that are read per member."""
 
     def __init__(self, query: Query, db: Database) -> None:
         self._hit_builder = _HitBuilder(query)
@@ -179,8 +179,8 @@ class TurnReader:
     ) -> list[TeamHit]:
         """Return up to ``max_hits`` hits in ``matching_turns``, which are sorted by rank.
 
-        Pass true as ``is_exact`` if the server compared the whole query. A turn without a hit is
-        then counted as an invalid row.
+        Set ``is_exact`` if the server compared the whole query. Every turn should then have a hit,
+        so a turn without one is counted as an invalid row.
         """
         sessions = {}
         for session in fetch_sessions_by_row_ids(
@@ -275,9 +275,10 @@ class TurnReader:
         return hits
 
     def _is_within_limits(self, location: _TurnLocation, session: TeamSession) -> bool:
-        """Check whether a chunk is small enough to be read. If it is too large, count it as an invalid row.
+        """Check whether a chunk may be read. If not, count it as an invalid row.
 
-        A chunk is also too large if the chunks of its owner together exceed the limit per member.
+        A chunk may be read if it is small enough, and if the chunks that are read from its owner do
+        not together exceed the limit per member.
         """
         self._read_bytes[session.owner] += location.raw_byte_count
         is_within_limits = (
@@ -289,9 +290,9 @@ class TurnReader:
         return is_within_limits
 
     def _are_lines_within_limit(self, body: bytes, session: TeamSession) -> bool:
-        """Check whether a member's chunks stay within the limit if short lines count as longer lines.
+        """Check whether a member's chunks stay within the limit for bytes.
 
-        A line with fewer than ``_MIN_AVERAGE_LINE_BYTES`` bytes counts as that number of bytes.
+        A line with fewer than ``_MIN_AVERAGE_LINE_BYTES`` bytes counts as if it had that many.
         """
         self._read_bytes[session.owner] += max(
             0, body.count(b"\n") * _MIN_AVERAGE_LINE_BYTES - len(body)

@@ -51,7 +51,9 @@ _DATA_PAGE_COUNT_POSITION = 5
 
 _WHOLE_NUMBER_PATTERN = re.compile(rb"-?[0-9]{1,19}")
 
-_TIMEOUT_NOTE = "The server took too long. The answer contains what arrived in time."
+_TIMEOUT_NOTE = (
+    "The server took too long. The answer contains only the results that arrived in time."
+)
 
 ColumnParser = Callable[["bytes | None"], Any]
 """Parses a value from the server and raises ValueError if it is invalid. The argument None is SQL's
@@ -87,11 +89,11 @@ class Database:
         self._has_timed_out = False
 
     def set_deadline(self, seconds: float) -> None:
-        """Set the deadline for all answers to ``seconds`` seconds from now."""
+        """Allow ``seconds`` seconds, counted from now, for all answers together."""
         self.deadline = time.monotonic() + seconds
 
     def has_passed_deadline(self) -> bool:
-        """Check whether the deadline has passed. If it has, ``notes`` will mention it from now on."""
+        """Check whether the deadline has passed. If it has, ``notes`` will contain a remark about it."""
         self._has_timed_out = self._has_timed_out or time.monotonic() > self.deadline
         return self._has_timed_out
 
@@ -247,8 +249,8 @@ def parse_session_id_or_empty(raw: bytes | None) -> str:
 def parse_login(raw: bytes | None) -> str:
     """Parse the name of a database role.
 
-    The name must have at most 63 bytes and no control characters. The only white space that it may
-    contain is single spaces.
+    The name must have at most 63 bytes. It may contain single spaces, but no other white space and
+    no control characters.
     """
     text = _decode_text(raw)
     if raw is None or not 0 < len(raw) <= 63 or collapse_line(plain_line(text), len(text)) != text:
@@ -257,14 +259,14 @@ def parse_login(raw: bytes | None) -> str:
 
 
 def parse_login_or_empty(raw: bytes | None) -> str:
-    """Parse a role name. Return ``""`` for SQL's null."""
+    """Parse a role name. Return ``""`` for SQL NULL."""
     if raw:
         return parse_login(raw)
     return ""
 
 
 def parse_logins(raw: bytes | None) -> tuple[str, ...]:
-    """Parse a JSON list of role names. Return an empty tuple for SQL's null."""
+    """Parse a JSON list of role names. Return an empty tuple for SQL NULL."""
     names = json.loads(_decode_text(raw)) if raw is not None else []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError
@@ -297,7 +299,7 @@ def parse_timestamp(raw: bytes | None) -> str:
 
 
 def parse_epoch_time(raw: bytes | None) -> datetime:
-    """Parse a time from the server's clock, which the server sends as seconds since the epoch."""
+    """Parse a time that the server sends as seconds since the epoch."""
     return datetime.fromtimestamp(parse_finite_number(raw), UTC)
 
 
@@ -359,7 +361,7 @@ def _read_initial_memory_limits() -> tuple[int, int]:
 def limit_memory() -> Iterator[None]:
     """Limit the growth of the process to ``MAX_SERVER_ANSWER_BYTES`` inside the block.
 
-    libpq believes the server's statement of a message's length, and buffers up to 2 GB before this
+    libpq trusts the message length that the server announces, and buffers up to 2 GB before this
     program sees the message. With the limit, libpq aborts a larger message.
     """
     try:

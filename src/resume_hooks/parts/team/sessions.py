@@ -23,12 +23,12 @@ only the owner, the members of the session's project, or the whole team. A sessi
 shared with individual members."""
 
 MAX_LISTED_SESSIONS = 10_000
-"""The maximum number of your own sessions in a list. The same maximum applies to the sessions of
-all other members together."""
+"""The maximum number of your own sessions in a list, and also the maximum number of all other
+members' sessions in it."""
 
 _MAX_CANDIDATE_SESSIONS = 1_000
-"""The maximum number of your own sessions to query for a locator. The same maximum applies to the
-sessions of all other members together."""
+"""The maximum number of your own sessions that are fetched to find the one that a locator names. At
+most the same number of other members' sessions are fetched."""
 
 _SESSIONS_QUERY = """
 select s.id::text, s.session_id, m.login::text, a.label, s.title, s.folder, s.project, s.created, s.ended, s.parent,
@@ -57,8 +57,8 @@ time, a client whose clock is wrong could move its sessions to the front."""
 
 
 _LISTED_ID_LENGTH = 8
-"""The number of characters of a session id in lists. A shorter word in a locator is not taken for
-the beginning of an id, because it may be part of a title."""
+"""The number of characters of a session id that lists show. If a word in a locator is shorter, it
+is not treated as the beginning of an id, because it may be part of a title."""
 
 _SESSION_ID_PADDING = "00000000-0000-0000-0000-000000000000"
 
@@ -200,8 +200,10 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
 
     The locator may begin with ``owner:`` or ``owner@machine:``. ``sessions`` is sorted newest
     first. If several machines have pushed the session, return the latest copy. If several members
-    have a session with the same id, prefer your own session, and then sessions of current members
-    to those that were transferred from former members. Raise SessionNotFound or AmbiguousLocator.
+    have a session with the same id, prefer your own, then that of a current member, then one that
+    was transferred from a former member.
+
+    Raise SessionNotFound if no session matches, and AmbiguousLocator if several do.
     """
     front, colon, remaining_part = locator.strip().partition(":")
     owner_sessions = []

@@ -30,7 +30,7 @@ from resume_hooks.storage import removal, state_file
 from resume_hooks.system.claude_settings import read_managed_retention
 
 _REMOVAL_QUEUE_FOLDER_NAME = "forget"
-"""The name of the folder that has a file for each session that the next push must remove from the
+"""The name of a folder. It contains a file for each session that the next push must remove from the
 server."""
 
 _THIS_MACHINE_ONLY_MARKER = b"here"
@@ -48,9 +48,10 @@ class ProjectReaders(NamedTuple):
 
 
 def fetch_project_readers(project: str, db: Database) -> ProjectReaders | None:
-    """Return the owner of a project and the number of its readers. Raise TeamRequestFailed.
+    """Return the owner of a project and the number of its readers.
 
-    Return None if you are not a member of the project.
+    Return None if you are not a member of the project. Raise TeamRequestFailed if the server does
+    not answer.
     """
     query = "select login::text, others::text from team.project_reach(%s)"
     return db.fetch_row(
@@ -61,9 +62,10 @@ def fetch_project_readers(project: str, db: Database) -> ProjectReaders | None:
 def share_session(
     session: TeamSession, audience: str, until: datetime | None, db: Database
 ) -> None:
-    """Share a session with the team, with its project or with one member. Access can end at ``until``.
+    """Share a session with the team, its project or one member. If ``until`` is given, access ends then.
 
-    ``audience`` is ``"team"``, ``"project"`` or the login of a member. Raise TeamRequestFailed.
+    ``audience`` is ``"team"``, ``"project"`` or the login of a member. Raise TeamRequestFailed if
+    the server refuses.
     """
     kind, name = {"team": ("t", ""), "project": ("p", session.project)}.get(
         audience, ("g", audience)
@@ -72,15 +74,15 @@ def share_session(
 
 
 def unshare_session(session: TeamSession, db: Database) -> None:
-    """Make a session private again. Raise TeamRequestFailed."""
+    """Make a session private again. Raise TeamRequestFailed if the server refuses."""
     db.run_statement("select team.share(%s, 'm', '', null)", (session.session_id,))
 
 
 def forget_session_and_count_copies(session_id: str, db: Database, where: Where) -> int:
     """Permanently remove the copies of a session that you pushed from any of your machines.
 
-    The server will never accept the session again. Return the number of removed copies. Raise
-    TeamRequestFailed.
+    Return the number of removed copies. The server will never accept the session again. Raise
+    TeamRequestFailed if the server does not answer or refuses.
     """
     copy_count = db.fetch_value("select team.forget(%s)::text", (session_id,), rows.parse_count)
     record_forgotten_session(session_id, where)
@@ -187,8 +189,9 @@ def remove_queued_sessions_and_expired_sessions(db: Database, where: Where) -> l
 def find_expired_ids_and_retention_days(where: Where) -> tuple[list[str], int]:
     """Return the ids of expired sessions, and the number of days in the retention period.
 
-    An expired session is a pushed session that is no longer on this machine. The employer sets the
-    retention period in the client's managed settings. If none is set, return no ids and 0.
+    An expired session is a pushed session that is no longer on this machine. The user's employer
+    can set the retention period in the client's managed settings. If none is set, return no ids and
+    0.
     """
     retention_days = read_managed_retention()[1]
     if not retention_days:

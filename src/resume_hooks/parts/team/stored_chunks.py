@@ -1,7 +1,7 @@
 """Fetch the chunks of session files from the server, decompress them and verify their digests.
 
 A chunk is fetched in slices, so that at most ``MAX_SLICE_BYTES`` of its bytes are in memory at a
-time, no matter which size the server states.
+time, whatever size the server reports.
 """
 
 from __future__ import annotations
@@ -149,9 +149,9 @@ def fetch_slices(
 def unpack_lines(slices: Iterable[bytes], raw_byte_count: int, sha256: bytes) -> Iterator[bytes]:
     """Yield the decompressed lines of a chunk while its compressed bytes are fetched.
 
-    Raise ImportFailed if the lines do not have ``raw_byte_count`` bytes or if their digest is not
-    ``sha256``. The digest can be checked only at the end, so the caller must expect this error even
-    after the last line.
+    Raise ImportFailed if the total size of the lines is not ``raw_byte_count`` or if their digest
+    is not ``sha256``. The digest can be checked only at the end, so the caller must expect this
+    error even after the last line.
     """
     decompressor, file_hash, byte_count = zlib.decompressobj(), hashlib.sha256(), 0
     for packed_slice in slices:

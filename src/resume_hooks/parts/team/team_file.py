@@ -20,9 +20,9 @@ from resume_hooks.system.invocation import shell_command
 
 TEAM_FOLDER, TEAM_FILE, TEAM_FILE_VERSION = "team", "team.json", 1
 PUSH_ENABLED_FILE_NAME = "push"
-"""The name of an empty file that exists if turns of this machine are pushed to a team.
+"""The name of an empty file that exists if this machine pushes its turns to a team.
 
-The file's modification time is the time of the last attempt to push. To find out whether to push a
+The file's modification time is the time of the last attempt to push. To decide whether to push a
 turn, a hook only checks whether this file exists.
 """
 
@@ -32,8 +32,9 @@ _LAST_PUSH_FILE_NAME = "last"
 FAILURE_FILE, UNREPORTED_FILE = "failing.json", "untold"
 """The names of two files about failed pushes.
 
-The first file contains the reason for the failure. The second file is empty. It is deleted when a
-session start has reported the failure. The hook's shell script checks whether it exists.
+The first file contains the reason for the failure. The second file is empty, and exists until a
+session start has reported the failure. The hook's shell script only checks whether the second file
+exists.
 """
 
 MIN_FAILURE_SECONDS_BEFORE_REPORT = 24 * 60 * 60
@@ -55,11 +56,12 @@ class Team(NamedTuple):
 
 
 class PushFailure(NamedTuple):
-    """A record of failed pushes. ``start_time`` is when the first one failed, in epoch seconds.
+    """A record of failed pushes.
 
-    ``waiting_session_count`` is the number of unsent sessions, ``reason`` the reason for the
-    failure, and ``remedy`` what the user can do about it. ``is_reported`` is true as soon as a
-    report of the failure was left for the next session start.
+    ``start_time`` is the time of the first failure, in epoch seconds. ``waiting_session_count`` is
+    the number of unsent sessions. ``reason`` says why the push failed, and ``remedy`` says what the
+    user can do about it. ``is_reported`` is true once a report of the failure has been left for the
+    next session start.
     """
 
     start_time: int
@@ -75,9 +77,9 @@ class PushFailure(NamedTuple):
             "%Y-%m-%d %H:%M"
         )
         if self.waiting_session_count == 1:
-            waiting_text = "1 session waits"
+            waiting_text = "1 session has been waiting"
         else:
-            waiting_text = f"{self.waiting_session_count:,} sessions wait"
+            waiting_text = f"{self.waiting_session_count:,} sessions have been waiting"
         return f"{waiting_text} to be pushed to the team since {start_text} UTC: {self.reason}"
 
 
@@ -89,8 +91,8 @@ def find_team_folder(where: Where) -> str:
 def read_team(where: Where) -> Optional[Team]:
     """Return the joined team, or None if no team was joined.
 
-    Also return None if the state folder is in the project, because the project's own settings may
-    have chosen this folder.
+    Also return None if the state folder is inside the project, because the project's own settings
+    may have set this folder, so it cannot be trusted.
     """
     row = read_json_object(os.path.join(find_team_folder(where), TEAM_FILE))
     service, login, machine = (row.get(key) for key in ("service", "login", "machine"))
@@ -110,7 +112,7 @@ def read_team(where: Where) -> Optional[Team]:
 
 
 def read_push_failure(where: Where) -> Optional[PushFailure]:
-    """Return the recorded failure of pushes, or None if no failure is recorded."""
+    """Return the recorded push failure, or None if none is recorded."""
     row = read_json_object(os.path.join(find_team_folder(where), FAILURE_FILE))
     try:
         start_time, sessions = int(row["since"]), int(row["sessions"])
@@ -127,10 +129,10 @@ def record_push_failure(
 ) -> None:
     """Record the reason for a failed push, and what the user can do about it. Raise OSError.
 
-    ``error`` consists of these two texts, and ``unsent_count`` is the number of unsent sessions. If
-    ``report_at_once`` is true, the next session start reports the failure. Otherwise, session
-    starts report it only if pushes have failed for ``MIN_FAILURE_SECONDS_BEFORE_REPORT``. Each failure
-    is reported only once.
+    ``error`` is a pair of the reason and the remedy, and ``unsent_count`` is the number of unsent
+    sessions. If ``report_at_once`` is true, the next session start reports the failure. Otherwise,
+    session starts report it only if pushes have failed for ``MIN_FAILURE_SECONDS_BEFORE_REPORT``.
+    Each failure is reported only once.
     """
     previous_failure, now = read_push_failure(where), int(time.time())
     failure = PushFailure(
@@ -180,7 +182,7 @@ def format_last_push(where: Where) -> str:
 
 
 def report_push_failure(where: Where) -> str:
-    """Return a sentence about a failure that this session start must report, or ``""`` if there is none.
+    """Return a sentence about a failed push that must be reported now, or ``""`` if there is none.
 
     Later session starts will not report the failure again.
     """

@@ -63,8 +63,8 @@ _TURN_ROW_FORMAT = RowFormat(
 class SearchResult(NamedTuple):
     """The hits of a search.
 
-    ``searched_turn_count`` is 0 if the search has read all turns. If a search for a phrase stopped
-    before the last turn, ``searched_turn_count`` is the number of turns that it has read.
+    If a search for a phrase stopped before the last turn, ``searched_turn_count`` is the number of
+    turns that it has read. Otherwise, it is 0, which means that all turns were searched.
     """
 
     hits: list[TeamHit]
@@ -156,7 +156,8 @@ class _TeamSearch:
     def _searched_turn_count(self) -> int:
         """The number of turns that were searched.
 
-        Turns whose text lacks the words are counted only if the search contains a phrase.
+        If the search contains no phrase, turns whose text lacks the words are not counted here, but
+        as invalid rows.
         """
         return len(self._seen_turns) - (
             0 if self._has_phrases else self._db.refused_row_count - self._refused_rows_before
@@ -165,7 +166,7 @@ class _TeamSearch:
     def _add_hits(self, query: str, hits: list[TeamHit]) -> None:
         """Request pages of turns, newest first, and append the hits of one query to ``hits``.
 
-        If a member has had many turns in these pages, the following requests exclude this member.
+        A member with many turns in these pages is excluded from the later requests.
         """
         end_time, turn_counts = datetime.now(UTC) + _MAX_CLOCK_SKEW, Counter[str]()
         for page in range(1, _MAX_PAGES + 1):
@@ -207,9 +208,9 @@ class _TeamSearch:
             end_time = min(turn.start_time for turn in earlier_turns)
             if new_turns:
                 end_time += (
-                    # The next page also includes turns with exactly this time, because this page
-                    # may not contain all of them. If this page contains no new turn, the next page
-                    # excludes them.
+                    # Several turns can have the same time as the oldest turn of this page, and this
+                    # page may not contain all of them. The next page therefore includes this time
+                    # again. If this page contains no new turn, the next page excludes it.
                     _POSTGRES_TIME_RESOLUTION
                 )
 
@@ -251,10 +252,7 @@ def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
 
 
 def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
-    """Return how many hits remain if ``compute_max_per_member`` limits the hits of each other member.
-
-    Your own hits are not limited.
-    """
+    """Return how many hits remain if ``compute_max_per_member`` limits every member except you."""
     own_references = {hit.reference for hit in hits if hit.is_own}
     turns = set()
     for hit in hits:

@@ -124,11 +124,11 @@ def test_mark_and_back_work_in_one_client(tui: Tui, plugin: Path, xserver: XServ
     shown = "\n".join(tui.screen())
     assert "Back to 20" in shown
     assert "EXPLORED" not in shown
-    assert "The goal from there" not in shown
+    assert "The goal at the mark" not in shown
     tui.key("C-o")
-    tui.wait_for("The goal from there")
+    tui.wait_for("The goal at the mark")
     tui.key("C-o")
-    tui.wait_until_gone("The goal from there")
+    tui.wait_until_gone("The goal at the mark")
     tui.wait_until_idle()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 4")

@@ -154,7 +154,7 @@ def test_a_remaining_secret_prevents_the_child(
     decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanning_cleaner)
     assert isinstance(decided.body, ChainRewrite)
     decided = replace(decided, body=replace(decided.body, edit_line=lambda body, _: body))
-    with pytest.raises(CheckFailed, match="no secret is found in it"):
+    with pytest.raises(CheckFailed, match="no secret was found in it"):
         write_child(decided, config_home.where)
     assert sorted(each.name for each in session_with_secrets.parent.iterdir()) == [
         SESSION,

@@ -8,8 +8,8 @@ from resume_hooks.cli.options import DRY_RUN_OPTION, ChildOptions, OneSessionOpt
 class MarkOptions(OneSessionOptions, function="resume_hooks.parts.marks.verbs.mark:set_mark"):
     """Mark the end of SESSION as the place that `back` returns to.
 
-    The file of the session is not changed. Each session has one active mark, which `back` uses up.
-    While the model works, the mark is set after the last complete step.
+    The session's file is not changed. A session has at most one active mark, and `back` deletes it.
+    If the model is still working, the mark is set after its last complete step.
 
     \b
     Examples:

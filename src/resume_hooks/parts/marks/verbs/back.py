@@ -1,6 +1,6 @@
-"""``back``: create a child that is cut at a session's mark, with a report of what happened since.
+"""``back``: create a child with a session's records up to its mark and a report of what followed.
 
-In a fork without a mark, the child is cut at the point where the fork left its parent.
+In a fork without a mark, the child ends at the point where the fork branched off from its parent.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def go_back(options: BackOptions) -> None:
     check_not_subagent(session)
     mark = state.find_mark(session.session_id) or find_fork_point(session, options.where)
     if mark is None:
-        remedy = f"Set one first: resume-hooks mark {session.session_id}"
+        remedy = f"Set a mark first: resume-hooks mark {session.session_id}"
         raise NoMark(state.NO_MARK_MESSAGE, f"{remedy}. Only a fork can go back without a mark.")
     if options.report != "-":
         report = options.report

@@ -17,11 +17,11 @@ from resume_hooks.system.text import collapse_line
 
 
 def set_mark(options: MarkOptions) -> None:
-    """Set, show or forget the mark of a session, depending on the options."""
+    """Set a session's mark, or show or forget it if an option requests this."""
     if options.show + options.clear + bool(options.goal or options.yes) > 1:
         raise UsageError(
             "--show, --clear, and a new mark can't be combined",
-            "Give only one of these options, or a goal.",
+            "Give either a goal or only one of these options.",
         )
     session = resolve_transcript(
         options.locator, current_folder(), options.where, allow_other_agents=True
@@ -82,7 +82,7 @@ def _print_mark(
     *,
     was_written: bool,
 ) -> None:
-    """Print ``mark``, the mark that was replaced, and the outcome of the command."""
+    """Print the session's mark, the mark that it replaced, and the phrase that says what was done."""
     data = {
         "session_id": session.session_id,
         "file": session.original_path,

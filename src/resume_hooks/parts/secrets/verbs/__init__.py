@@ -37,22 +37,31 @@ class ScrubOptions(ChildOptions, function="resume_hooks.parts.secrets.verbs.scru
     )
     project: bool = flag(help="With --list: every session of this project.")
     since: str | None = option(
-        metavar="WHEN", help=f"With --list: only secrets since this time. {clock.TIME_EXAMPLES}"
+        metavar="WHEN",
+        help=f"With --list: only secrets that were written since this time. {clock.TIME_EXAMPLES}",
     )
     in_place: bool = flag(
         help="Remove the secrets from the session, all its copies, and its children."
     )
     kind: tuple[str, ...] = option(
-        multiple=True, metavar="KIND", help="Only secrets of this kind, as named by --list."
+        multiple=True,
+        metavar="KIND",
+        help="Only secrets of this kind. --list shows the names of the kinds.",
     )
     secret_stdin: bool = flag(
-        help="Also remove the secrets on stdin, one per line. On a terminal, ask for one secret."
+        help="Also remove the secrets that are read from stdin, one per line. A terminal asks for one secret."
     )
-    lineage: bool = flag(help="With --in-place: also the session's ancestors.")
-    everywhere: bool = flag(help="With --in-place: also any other session with these secrets.")
-    backups: bool = flag(help="With --in-place: also the file backups for rewind-files.")
+    lineage: bool = flag(help="With --in-place: also scrub the session's ancestors.")
+    everywhere: bool = flag(
+        help="With --in-place: also scrub all other sessions that contain these secrets."
+    )
+    backups: bool = flag(
+        help="With --in-place: also scrub the backups from which rewind-files restores."
+    )
     documents: bool = flag(
-        help="With --in-place: also documents that handoffs wrote into the project."
+        help="With --in-place: also scrub documents that handoffs wrote into the project."
     )
-    client: bool = flag(help="With --in-place: also the client's own files, such as history.jsonl.")
+    client: bool = flag(
+        help="With --in-place: also scrub the client's own files, such as history.jsonl."
+    )
     yes: bool = flag(help="Do not ask.")

@@ -49,23 +49,23 @@ MAX_LISTED_LOCATIONS = 40  # The maximum number of files to list for each state.
 _HEADINGS_BY_STATE = {
     UNCHANGED_STATE: "Found in:",
     REMOVED_STATE: "Removed from:",
-    REMAINING_STATE: "Not removed, or perhaps not removed, from:",
+    REMAINING_STATE: "Not removed, or possibly not removed, from:",
     EXCLUDED_STATE: "Also found, but not changed:",
 }
 _UNCHANGED_PARENT_NOTE = (
     "The session itself still contains the secrets: only the child was written."
 )
 _NOTE_ON_SECRETS_IN_FOLDER_NAME = (
-    "The name of the project's folder contains a secret, which stays in every record, because Claude "
-    "Code finds a session by its folder. Rename the folder."
+    "The name of the project's folder contains a secret. A scrub leaves it in every record, because "
+    "Claude Code finds a session by its folder. Rename the folder."
 )
 _OTHER_AGENT_UNSUPPORTED_MESSAGE = (
-    "Another agent's session is not rewritten, because its forks and rewinds refer to places in "
-    "its file"
+    "Only sessions of Claude Code can be rewritten: the forks and rewinds of other agents refer to "
+    "positions in the file"
 )
 _SHORT_VALUES_NOTE = (
-    "{count:,} short values may still be elsewhere: only the scanner can tell them from ordinary words. "
-    "Search for them by hand, or give them to --secret-stdin."
+    "{count:,} secrets are too short to search for in all files, because ordinary words may look the same. "
+    "Copies may remain: search for them by hand, or pass the secrets to --secret-stdin."
 )
 
 
@@ -90,7 +90,10 @@ def scrub_session(options: ScrubOptions) -> ExitCode:
     if options.in_place and session.agent != CLAUDE_NAME:
         raise UsageError(
             _OTHER_AGENT_UNSUPPORTED_MESSAGE,
-            "Leave out --in-place: the child has no secrets. Then delete the session in its own client.",
+            (
+                "Run the command without --in-place to get a child without secrets. Then delete the "
+                "session in its own client."
+            ),
         )
     if options.in_place and not options.dry_run:
         remove_scrub_leftovers(options.where)
@@ -277,7 +280,7 @@ def _refuse_conflicting_options(options: ScrubOptions) -> None:
     ):
         raise UsageError(
             f"--{list_only_option.partition('_')[0]} works only with --list",
-            "Without --list, name a session.",
+            "Give a session, or use --list.",
         )
     write_only_option = next(
         filter(options.is_option_given, ("in_place", "secret_stdin", "output_dir", "start")), ""
@@ -292,10 +295,10 @@ def _refuse_conflicting_options(options: ScrubOptions) -> None:
     if scope_option and not options.in_place:
         raise UsageError(
             f"--{scope_option} works only with --in-place",
-            "Without --in-place, only a child is written.",
+            "Without --in-place, the command only writes a child.",
         )
     if options.in_place and (options.output_dir is not None or options.start):
-        raise UsageError("--in-place makes no child", "Leave out --output-dir and --start.")
+        raise UsageError("--in-place creates no child", "Leave out --output-dir and --start.")
     if options.in_place:
         options.must_ask("A scrub in place")
 
@@ -323,9 +326,10 @@ def list_secrets(options: ScrubOptions) -> ExitCode:
 
 
 def format_audit(audit_result: Audit, scope_phrase: str = "") -> str:
-    """Return the secrets as text, oldest first, followed by the number of each kind and by next steps.
+    """Return the secrets as text, oldest first, with the number of secrets of each kind and next steps.
 
-    ``scope_phrase`` is a phrase that describes the searched sessions, for example ``of all sessions``.
+    ``scope_phrase`` is a phrase that describes the searched sessions, for example ``of all
+    sessions``.
     """
     searched_phrase = format_count(audit_result.file_count, "file") + scope_phrase
     if not audit_result.leaks:

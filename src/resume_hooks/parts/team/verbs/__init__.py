@@ -25,7 +25,7 @@ class InitOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setu
 
 
 class JoinOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:join_service"):
-    """Join the team of a libpq service. This sends nothing yet: add a project, or push a session.
+    """Join the team of a libpq service. To send sessions afterwards, add a project or push a session.
 
     \b
     Examples:
@@ -40,8 +40,8 @@ class ProjectsOptions(
 ):
     """List the projects that are pushed after each turn. Add or remove this folder's project, or admit a member to it.
 
-    The name of a project is its git remote. The member who adds a project first can admit others.
-    Admitted members can read the sessions that are shared with the project, and no others.
+    The name of a project is its git remote. The first member who adds a project owns it and can
+    admit others. Admitted members can read only the sessions that are shared with the project.
 
     \b
     Examples:
@@ -62,13 +62,13 @@ class ProjectsOptions(
 class MemberOptions(
     VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:record_member_change"
 ):
-    """As the admin, record who a member is, or that a member left. A new role with an old name inherits no sessions.
+    """As the admin, record who a member is, or that a member left. A new role that reuses a name inherits no sessions.
 
     \b
-    keep    the role that has the name today belongs to the same person
+    keep    the role with this name still belongs to the same person
     retire  the member left; the name becomes free, and shared sessions stay
-    give    like retire, but another member gets the shared sessions
-    remove  like retire, but the server removes all of the member's data for good
+    give    the same as retire, but another member gets the shared sessions
+    remove  the same as retire, but the server permanently removes all of the member's data
 
     A member's private sessions are never given to anybody.
 
@@ -132,7 +132,7 @@ class PushOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:push
 
 
 class PullOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:pull_session_copy"):
-    """Fetch a session to read it here. Without SESSION, remove copies that you may no longer read.
+    """Copy a session to this machine. Without SESSION, remove copies that you may no longer read.
 
     \b
     Examples:
@@ -183,8 +183,8 @@ class SearchOptions(
 class ResumeOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:resume_from_team"):
     """Continue one of the team's sessions here. From a colleague's session, only the conversation is imported.
 
-    Your own session is copied into this folder together with its ancestors. Its later turns are
-    pushed as a fork of the session.
+    Your own session is copied into this folder together with its ancestors. Later turns of the copy
+    are pushed as a fork of the session.
 
     \b
     Examples:
@@ -197,8 +197,8 @@ class ResumeOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:re
         type=click.Path(exists=True, file_okay=False),
         help="The new session's folder; by default the current folder.",
     )
-    force: bool = flag(help="Create the session again if it exists here already.")
-    start: bool = flag(help="Start the client on the session.")
+    force: bool = flag(help="Create a new session even if this one was already imported here.")
+    start: bool = flag(help="Open the new session in the client.")
     dry_run: bool = DRY_RUN_OPTION
 
 
@@ -239,7 +239,7 @@ class UnshareOptions(
 class ForgetOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:forget_own_session"):
     """Permanently remove one of your sessions from the server. The server never accepts the session again.
 
-    The server then lacks the session, whichever of your machines pushed it. The files on this
+    All that you pushed of the session is removed, whichever machine it came from. The files on this
     machine stay. Backups of the server and copies on other machines cannot be removed.
 
     \b
@@ -273,9 +273,9 @@ _SUBCOMMANDS = (
 class TeamOptions(VerbOptions, subcommands=_SUBCOMMANDS):
     """Share sessions with a team, and between your own machines, in your own PostgreSQL database.
 
-    Everything is private to you until you share it. Known secrets, images and documents stay here.
-    The name of a team is a libpq service, which ~/.pg_service.conf describes. The password is in
-    ~/.pgpass, and never in the settings of resume-hooks.
+    Everything is private to you until you share it. Known secrets, images and documents stay on
+    this machine. The name of a team is a libpq service, which ~/.pg_service.conf describes. The
+    password is in ~/.pgpass, and never in the settings of resume-hooks.
 
     \b
     Examples:

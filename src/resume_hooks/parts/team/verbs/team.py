@@ -61,7 +61,7 @@ def push_sessions(options: PushOptions) -> None:
 
     team = membership.get_joined_team(options.where)
     if options.must_push_all_sessions and options.locators:
-        raise UsageError("Give either SESSIONs or --all", "Give only one of them.")
+        raise UsageError("Sessions and --all can't be combined", "Give only one of them.")
     if options.must_push_all_sessions:
         to_push = background.find_pushable_sessions(team, options.where)
     else:
@@ -128,8 +128,8 @@ def _build_push_timeout_error(
     session: SessionFile, pushed_count: int, session_count: int
 ) -> TeamRequestFailed:
     return TeamRequestFailed(
-        f"The team's server took more than {MAX_PUSH_SECONDS:.0f} seconds for {session.session_id}; "
-        f"sessions pushed before that: {pushed_count:,} of {session_count:,}",
+        f"The team's server took more than {MAX_PUSH_SECONDS:.0f} seconds for {session.session_id}. "
+        f"Before it, {pushed_count:,} of {session_count:,} sessions were pushed",
         "Check the network and the server, and run the command again: it continues where it stopped.",
     )
 
@@ -291,14 +291,14 @@ def _locate_pushable_session(locator: str | None, where: Where) -> SessionFile:
     require_answers(session)
     if session.agent != CLAUDE_NAME:
         remedy = f"You can push a fork: resume-hooks fork {session.session_id} --to claude"
-        raise UsageError("A team only accepts Claude Code sessions", remedy)
+        raise UsageError("A team accepts only Claude Code sessions", remedy)
     return session
 
 
 def _build_notes_on_project_readers(project: str, login: str, db: Database) -> list[str]:
-    """Return a note that names a project's owner and the number of members who can read its sessions.
+    """Return a list with one note on a project's owner and on the number of members who can read it.
 
-    If you are not a member of the project, return no note.
+    Return an empty list if you are not a member of the project.
     """
     readers = sharing.fetch_project_readers(project, db)
     if readers is None:
@@ -309,7 +309,7 @@ def _build_notes_on_project_readers(project: str, login: str, db: Database) -> l
         owner_text = f"its owner, {readers.owner}, decides who joins it"
     reader_phrase = format_count(readers.reader_count, "other member")
     return [
-        f"With project {project}: {owner_text}; {reader_phrase} can read what you share with it."
+        f"In the project {project}, {owner_text}; {reader_phrase} can read what you share with it."
     ]
 
 

@@ -1,4 +1,4 @@
-"""Print the answers of the ``team`` actions, as text or as JSON in one format for all actions.
+"""Print the answers of the ``team`` actions, as text or as JSON. All actions share one JSON format.
 
 Both ``team search`` and ``search --team`` call ``search_team_and_print_hits``.
 """
@@ -66,8 +66,8 @@ def search_team_and_print_hits(
             options.words, db, scope, max_hits=min(options.limit, 100)
         )
     limit_note = (
-        f"Only the newest {searched_count:,} turns with these words were searched for the "
-        "phrase. There are older ones."
+        f"Only the newest {searched_count:,} of the turns with these words were searched for the "
+        "phrase. Older turns were not searched."
     )
     print_team_answer(
         options,
@@ -79,11 +79,11 @@ def search_team_and_print_hits(
 
 @contextlib.contextmanager
 def open_read_connection(options: VerbOptions) -> Iterator[Database]:
-    """Open a connection with a time limit, for a request that a model may also make.
+    """Open a connection with a time limit, for a request that the user or a model makes.
 
-    Raise UsageError if the model makes the request and the user has not allowed this. A request
-    from any shell that a client started is considered a request of the model, even if no
-    environment variable of the shell names the client.
+    Raise UsageError if a model makes the request and the user has not allowed this. A request from
+    any shell that a client started counts as a request of the model, even if no environment
+    variable of the shell names the client.
     """
     if is_in_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
         # Imported here because searches by the user do not need it.
@@ -139,7 +139,8 @@ def print_team_answer(
 ) -> None:
     """Print the answer of an action as text or JSON.
 
-    The JSON object has the fields of all actions. Only the fields in ``data`` are filled.
+    The JSON object has the same fields for all actions. Fields that are not in ``data`` have their
+    default values.
     """
     team: Team | None = read_team(options.where)
     facts = {
@@ -192,8 +193,8 @@ def build_push_notes(results: Sequence[PushResult]) -> list[str]:
 
 _REFUSAL_NOTES_BY_RESULT = {
     "shorter": "'{title}' is shorter here than on the server, which keeps the longer version.",
-    "forgotten": "'{title}' was forgotten, and is not sent again.",
-    "scrubbed": "'{title}' was scrubbed on another machine. The session is sent again after you scrub it here:"
+    "forgotten": "'{title}' was forgotten and will not be sent again.",
+    "scrubbed": "'{title}' was scrubbed on another machine. It is not sent again until you scrub it here too:"
     " resume-hooks scrub {session_id} --in-place",
     "expired": "'{title}' ended before the start of the team's retention period, and is not sent.",
 }

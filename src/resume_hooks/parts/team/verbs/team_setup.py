@@ -54,7 +54,7 @@ def create_schema(options: InitOptions) -> None:
         # This raises an error if the schema version of the database is too new.
         with connect_to_team(service, allows_any_version=options.sql):
             if sql:
-                text = f"The database has schema version {SCHEMA_VERSION} now."
+                text = f"The database now has schema version {SCHEMA_VERSION}."
             else:
                 text = "The database needs no upgrade."
     elif not options.sql:
@@ -75,7 +75,7 @@ def join_service(options: JoinOptions) -> None:
 
 
 def run_projects_action(options: ProjectsOptions) -> None:
-    """Change the pushed projects or the members of a project if the options ask for it.
+    """Change the pushed projects or the members of a project if an action is given.
 
     Then print the pushed projects.
     """
@@ -108,22 +108,26 @@ def run_projects_action(options: ProjectsOptions) -> None:
             if is_member:
                 notes = [
                     (
-                        f"{first_owner} added {key} first, and admitted you. Members whom {first_owner} admits "
-                        "can read what you share with this project."
+                        f"{first_owner} was the first to add the project {key}, and has admitted you to it. Everyone "
+                        f"whom {first_owner} admits can read what you share with this project."
                     )
                 ]
             elif first_owner:
-                notes = [f"{first_owner} added {key} first, and can admit you to this project."]
+                notes = [
+                    f"{first_owner} was the first to add the project {key}, and can admit you to it."
+                ]
         team = team._replace(projects=(*other_projects, key) if change == "add" else other_projects)
         membership.record_team(team, options.where)
-    text += "\n".join(team.projects) or "No project is pushed after turns."
+    text += (
+        "\n".join(team.projects) or "No project's sessions are pushed automatically after turns."
+    )
     print_team_answer(
         options, {"written": bool(change), "projects": list(team.projects)}, lambda: text, notes
     )
 
 
 def record_member_change(options: MemberOptions) -> None:
-    """Ask for confirmation, and then record who a member is, or that the member has left."""
+    """After the user has confirmed it, record who a member is, or that the member has left."""
     if (options.action == "give") is not bool(options.to) and options.action != "keep":
         raise UsageError(
             '--to is required with "give", optional with "keep", and not allowed otherwise',
@@ -165,8 +169,8 @@ def record_member_change(options: MemberOptions) -> None:
 class _LockedSessions(NamedTuple):
     """A former member's sessions that are still locked by an open transaction.
 
-    ``session_count`` is the number of these sessions. ``login`` is the name of the former member's
-    database role, which was renamed.
+    ``session_count`` is the number of these sessions. ``login`` is the new name of the former
+    member's database role, which was renamed.
     """
 
     session_count: int
@@ -176,13 +180,13 @@ class _LockedSessions(NamedTuple):
 def _describe_unfinished_transaction(locked_sessions: _LockedSessions) -> str:
     session_count = format_count(locked_sessions.session_count, "session")
     return (
-        f"\nAn open transaction locks {session_count}. End the transaction, and repeat this command for "
-        f"'{locked_sessions.login}'."
+        f"\n{session_count} could not be changed because of an open transaction. End the transaction, "
+        f"and run this command again for the member '{locked_sessions.login}'."
     )
 
 
 def print_status(options: StatusOptions) -> None:
-    """Print the joined team, the pushed projects, and the number of sessions that wait for a push."""
+    """Print the joined team, the pushed projects, and how many sessions are still to be pushed."""
     from resume_hooks.parts.team import background  # Imported here because the import takes 80 ms.
 
     team = membership.get_joined_team(options.where)
@@ -213,6 +217,6 @@ def leave_joined_team(options: LeaveOptions) -> None:
         options,
         {"written": True},
         lambda: (
-            "You left the team. To remove a session from its server, run team forget on any machine."
+            "You left the team. To remove a session from the team's server, run team forget on any machine."
         ),
     )
