@@ -1,6 +1,6 @@
 """Tests of ``back`` in a fork.
 
-The child starts at the point where the fork left its parent, and reports what the fork did.
+The child starts at the point where the fork branched off from its parent, and reports what the fork did.
 """
 
 from __future__ import annotations

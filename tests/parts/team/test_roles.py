@@ -476,7 +476,7 @@ def test_hidden_records_of_another_member_are_counted(alice: Machine, mallory: M
             _, notes = resume_team_session(
                 find_team_session("Zebra", db), wish, db, Caller(alice.where)
             )
-            assert "The model sees 1 record of the session that the screen does not show." in notes
+            assert "The model sees 1 record that the screen does not show." in notes
 
 
 def test_an_ancestor_belongs_to_the_owner_of_the_child(

@@ -196,7 +196,7 @@ def test_a_push_that_fails_is_reported(
         background.push_unsent(laptop.where, lambda: False)
     assert mark.stat().st_mtime > time.time() + 60, "tried again later"
     assert laptop.run_team_verb("status")["failing"].startswith(
-        "2 sessions wait to be pushed to the team since 20"
+        "2 sessions have been waiting to be pushed to the team since 20"
     )
     assert "psycopg, which connects" in laptop.run("doctor", code=1)
     with monkeypatch.context() as patch:
@@ -232,7 +232,7 @@ def test_codex_sessions_are_not_pushed(people: dict[str, Person], git: Any) -> N
     (warning,) = laptop.run_team_verb("push", "--all", "--dry-run")["warnings"]
     assert (
         warning
-        == "1 Codex session stayed here; you can push a fork: resume-hooks fork SESSION --to claude"
+        == "1 Codex session cannot be pushed; you can push a fork: resume-hooks fork SESSION --to claude"
     )
     refused = laptop.run_team_verb("push", rollouts.THREAD_ID, code=2)
     assert (
@@ -430,7 +430,7 @@ def test_adding_a_project_shows_who_added_it_first(people: dict[str, Person], gi
         )
     ]
     reach = (
-        f"With project {key}: its owner, bob, decides who joins it; "
+        f"In the project {key}, its owner, bob, decides who joins it; "
         "1 other member can read what you share with it."
     )
     assert laptop.run_team_verb("share", CHILD_ID, "--with", "project", "--dry-run")[

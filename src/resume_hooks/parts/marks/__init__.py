@@ -2,7 +2,7 @@
 
 ``back`` creates a new session. The session contains the conversation up to the mark, followed by
 the lineage and the report. A call is never split from its result. In a fork without a mark,
-``back`` goes back to the point where the fork left its parent.
+``back`` goes back to the point where the fork branched off from its parent.
 """
 
 from __future__ import annotations

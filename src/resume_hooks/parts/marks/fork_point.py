@@ -1,7 +1,7 @@
 """Find the point to which ``back`` returns if a session has no mark.
 
 For a session made by a trim or an untrim, this is the mark of its parent. For a fork, it is the
-point where the fork left its parent.
+point where the fork branched off from its parent.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Mark(NamedTuple):
     """A point in a session, after one of its records.
 
     ``uuid`` is the id of this record. ``record`` is the line number of the record, counted from 0,
-    when the mark was set. If the mark is the point where a fork left its parent, ``left_parent_id``
+    when the mark was set. If the mark is the point where a fork branched off from its parent, ``left_parent_id``
     is the id of the parent. Otherwise ``left_parent_id`` is ``""``.
     """
 

@@ -75,7 +75,7 @@ def test_a_rewound_fork_sends_the_parents_conversation(
         "\n  We decided to use the lexer.",
     ):
         assert words in told
-    assert card.startswith("**Back** to where the fork left")
+    assert card.startswith("**Back** to where the fork branched off from")
 
 
 def test_back_without_a_report_opens_the_child_of_a_fork(
@@ -88,7 +88,7 @@ def test_back_without_a_report_opens_the_child_of_a_fork(
     tui.wait_for("Mock reply 1")
     tui.wait_until_idle()
     tui.submit("/back")
-    tui.wait_for("Back to where the fork left")
+    tui.wait_for("Back to where the fork branched off from")
     tui.wait_until_idle()
     child = wait_for_child(tui.home, fork)
     tui.submit("now go on BETA")

@@ -55,7 +55,9 @@ def _format_receipt(back_plan: BackCommandPlan, receipt: Receipt) -> str:
     if back_plan.mark.goal:
         facts.append(("goal", collapse_line(back_plan.mark.goal, 300)))
     if back_plan.mark.left_parent_id:
-        facts.append(("back to", f"where this fork left {back_plan.mark.left_parent_id}"))
+        facts.append(
+            ("back to", f"where this fork branched off from {back_plan.mark.left_parent_id}")
+        )
     if back_plan.report:
         facts.append(("report", f"{len(back_plan.report):,} characters"))
     notes = describe_what_stays_unchanged(receipt, back_plan.omitted_records, "the old one")
