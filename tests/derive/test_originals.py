@@ -41,9 +41,11 @@ UNTRIMMED_RECORD = tool_result(
 )
 
 
-def make_trimmed_record(file: str, line_number: int = 0, **other_fields: object) -> Record:
-    """Return ``UNTRIMMED_RECORD`` in a trimmed form that names a line of ``file`` as the original."""
-    marks = Origin(session_id_from_path(file) or "", file, "r1", line_number).make_trim_fields(0)
+def make_trimmed_record(file_path: str, line_number: int = 0, **other_fields: object) -> Record:
+    """Return ``UNTRIMMED_RECORD`` in a trimmed form that names a line of ``file_path`` as the original."""
+    marks = Origin(
+        session_id_from_path(file_path) or "", file_path, "r1", line_number
+    ).make_trim_fields(0)
     return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other_fields}
 
 

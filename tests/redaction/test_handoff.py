@@ -114,7 +114,7 @@ def test_a_handoff_without_secrets_has_no_warning(config_home: ConfigHome) -> No
 def test_a_private_key_is_removed_before_entries_are_cut(config_home: ConfigHome) -> None:
     """A handoff contains no line of a private key and no part of a token.
 
-    This is true for keys in prompts, decisions and the last answer.
+    This applies to keys in prompts, decisions and the last answer.
     """
     body = [random_chars(RANDOM_GENERATOR, 64) for _ in range(8)]
     key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])

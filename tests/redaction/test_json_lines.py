@@ -197,13 +197,11 @@ JSON_VALUE_STRATEGY = st.recursive(
 )
 @settings(max_examples=80)
 def test_values_outside_the_message_are_unchanged(
-    record: dict[str, Any], ascii_only: bool, form: Any
+    record: dict[str, Any], is_ascii: bool, form: Any
 ) -> None:
     """If a secret is removed from a record's message, all other values of the record are unchanged."""
     given_text = form.template.format(form.make_secret(random.Random(1)))
-    raw = json.dumps(
-        {**record, "message": {"content": f" {given_text}\n"}}, ensure_ascii=ascii_only
-    )
+    raw = json.dumps({**record, "message": {"content": f" {given_text}\n"}}, ensure_ascii=is_ascii)
     body = raw.encode("utf-8", "surrogatepass")
     clean, found = redact_line(body)
     parsed = json.loads(clean.decode("utf-8", "surrogatepass"))

@@ -20,9 +20,9 @@ EXAMPLE_SHARE_COUNT = 8
 """The examples are divided among this many tests, so that several workers can run them."""
 
 
-def clean_in_record(text: str, clean: Callable[[bytes], bytes], *, ascii_only: bool) -> str:
+def clean_in_record(text: str, clean: Callable[[bytes], bytes], *, is_ascii: bool) -> str:
     """Put the text in a record, redact the record with ``clean``, and return the text from the result."""
-    line = json.dumps({"message": {"content": text}}, ensure_ascii=ascii_only).encode()
+    line = json.dumps({"message": {"content": text}}, ensure_ascii=is_ascii).encode()
     content = json.loads(clean(line).decode())["message"]["content"]
     assert isinstance(content, str)
     return content
@@ -37,8 +37,8 @@ def clean_functions() -> list[CleanText]:
     return [
         lambda text: redact(text)[0],
         lambda text: redact_bytes(text.encode())[0].decode(),
-        lambda text: clean_in_record(text, lambda line: redact_line(line)[0], ascii_only=True),
-        lambda text: clean_in_record(text, lambda line: redact_line(line)[0], ascii_only=False),
+        lambda text: clean_in_record(text, lambda line: redact_line(line)[0], is_ascii=True),
+        lambda text: clean_in_record(text, lambda line: redact_line(line)[0], is_ascii=False),
         lambda text: json.loads(redact(json.dumps(text))[0]),
     ]
 

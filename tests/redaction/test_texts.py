@@ -102,7 +102,10 @@ def test_every_form_is_found_in_every_notation(write_text: Callable[[str], str])
     ],
 )
 def test_false_secrets_are_kept(text: str) -> None:
-    """Placeholders, examples, names, ids and hashes are kept, even with terminal colors."""
+    """Placeholders, examples, names, ids and hashes that resemble secrets are kept.
+
+    This also applies to a text with terminal colors.
+    """
     assert redact(text) == (text, [])
 
 

@@ -38,9 +38,9 @@ def test_a_state_file_is_replaced_completely(tmp_path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == ["state.json"]
 
 
-@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize("failing_function_name", ["fsync", "replace"])
 def test_a_failed_write_keeps_the_old_file(
-    tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, failing_function_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a write fails, the old file is kept, no temporary file is left, and the next write succeeds."""
     path = tmp_path / "state.json"
@@ -50,7 +50,7 @@ def test_a_failed_write_keeps_the_old_file(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, step, raise_disk_full_error)
+        patch.setattr(os, failing_function_name, raise_disk_full_error)
         with pytest.raises(OSError, match="No space"):
             replace_state_file(str(path), b"new", Where())
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [

@@ -82,7 +82,7 @@ def test_the_users_focus_is_in_the_instructions() -> None:
 
 
 def test_one_failed_part_fails_the_summary() -> None:
-    """If one part fails, the summary fails."""
+    """If the call for one part fails, the whole summary fails."""
     with pytest.raises(HeadlessFailed, match="broke"):
         summarize(ScriptedModel([MINIMAL_SUMMARY, HeadlessFailed("it broke")]), THREE_PART_MATERIAL)
 

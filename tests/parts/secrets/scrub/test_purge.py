@@ -430,10 +430,10 @@ def clean_functions() -> list[CleanText]:
     """
     return [
         lambda text: clean_in_record(
-            text, lambda line: SecretCleaner().clean_record(line).cleaned_bytes, ascii_only=True
+            text, lambda line: SecretCleaner().clean_record(line).cleaned_bytes, is_ascii=True
         ),
         lambda text: clean_in_record(
-            text, lambda line: SecretCleaner().clean_record(line).cleaned_bytes, ascii_only=False
+            text, lambda line: SecretCleaner().clean_record(line).cleaned_bytes, is_ascii=False
         ),
         lambda text: SecretCleaner().clean_text(text.encode()).cleaned_bytes.decode(),
     ]
