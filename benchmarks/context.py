@@ -179,7 +179,7 @@ def size_before_trim(session: SessionFile, where: Where) -> int:
 def size_before_handoff(session: SessionFile, where: Where) -> int:
     """Return the size before a handoff, as its receipt shows it, or 0 if a handoff is impossible."""
     try:
-        return agents.plan_fresh(session, where, kind="handoff").sizes.tokens_before
+        return agents.plan_fresh_child(session, where, kind="handoff").sizes.tokens_before
     except ResumeHooksError:
         return 0
 

@@ -130,7 +130,7 @@ def test_repeated_text_is_processed_in_linear_time(config_home: ConfigHome, begi
         "trim": lambda: plan.plan_trim(
             plan.scan_session(session), config_home.where, Options(threshold=80, keep_recent=0)
         ),
-        "handoff": lambda: agents.plan_fresh(session, config_home.where, kind="handoff"),
+        "handoff": lambda: agents.plan_fresh_child(session, config_home.where, kind="handoff"),
         "outline": lambda: make_outline(session),
         "reading": lambda: TurnReader(session),
         "fsck": lambda: examine_session(session, config_home.where),
@@ -155,7 +155,7 @@ def test_long_titles_are_cut_everywhere(config_home: ConfigHome) -> None:
         config_home.project(), SESSION, [*conversation(2), custom_title("t" * 10_000_000)]
     )
     began = time.process_time()
-    decided = agents.plan_fresh(session_file(path), config_home.where, kind="handoff")
+    decided = agents.plan_fresh_child(session_file(path), config_home.where, kind="handoff")
     assert len(decided.draft.find_free_title()) <= 80
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
     assert (
@@ -254,7 +254,7 @@ def test_impossible_token_counts_are_limited(config_home: ConfigHome, count: obj
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     assert 0 <= measure_context_from_tail(session.path).tokens <= 4 * records.MAX_CONTEXT_TOKENS
-    made = write_child(agents.plan_fresh(session, config_home.where), config_home.where)
+    made = write_child(agents.plan_fresh_child(session, config_home.where), config_home.where)
     assert Path(made.file).is_file()
     plan.plan_trim(plan.scan_session(session), config_home.where, Options(threshold=80))
 

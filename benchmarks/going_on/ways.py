@@ -21,7 +21,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_if_worthwhile
 from resume_hooks.derive.compare import TOKENS_AFTER_COMPACTION
 from resume_hooks.derive.fresh_child import ChildContents, read_opening
-from resume_hooks.derive.trim.options import TypedOptions, make_options
+from resume_hooks.derive.trim.options import EnteredOptions, make_options
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.after_compaction import describe_lost_facts
 from resume_hooks.paths import Where, is_session_id
@@ -245,7 +245,7 @@ def measure_handoff_of_copy(path: Path, base_tokens: int, contents: ChildContent
     request. The size may be any number of tokens, while ``handoff --size`` accepts only whole
     thousands.
     """
-    decided = agents.plan_fresh(
+    decided = agents.plan_fresh_child(
         session_file(str(path)), Where(), kind="handoff", next_step=NEXT_STEP, contents=contents
     )
     child = Path(write_if_worthwhile(decided, Where(), dry_run=False).file)
@@ -320,7 +320,7 @@ def make_trimmer(**options: object) -> CopyFunction:
     """
 
     def trim_copy(path: Path) -> Path | None:
-        made = trim(path, make_options(TypedOptions(**options)))  # type: ignore[arg-type]
+        made = trim(path, make_options(EnteredOptions(**options)))  # type: ignore[arg-type]
         return Path(made.file) if made.written else None
 
     return trim_copy

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, parse_size
+from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, normalize_size
 from resume_hooks.derive.trim.options import Options as Options  # noqa: PLC0414 - one of the API's names
 from resume_hooks.derive.trim.options import make_options
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import ForkSpec
 from resume_hooks.derive.verbs.fork import fork as make_fork
 from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
-from resume_hooks.derive.verbs.rollover import rollover_quick
+from resume_hooks.derive.verbs.rollover import make_quick_rollover
 from resume_hooks.derive.verbs.trim import trim as make_trim
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
@@ -125,8 +125,8 @@ def rollover(
     session = Session.open_path(_require_path(session_file), Where())
     caller = Caller(Where(), dry_run=dry_run)
     if not next_step.strip():
-        return rollover_quick(session, caller).receipt
-    asked_size = parse_size(size) if size else ""
+        return make_quick_rollover(session, caller).receipt
+    asked_size = normalize_size(size) if size else ""
     if asked_size == WHOLE_SESSION_SIZE:
         raise UsageError(
             "The size 'all' makes a copy, and a copy can't have a next step",

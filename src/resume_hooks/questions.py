@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from resume_hooks.cli.verbs.sessions import LineageOptions, SessionsOptions
     from resume_hooks.derive.agents import ForeignWriter, Writer
     from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
-    from resume_hooks.derive.fresh_child import FreshPlan
+    from resume_hooks.derive.fresh_child import FreshChildPlan
     from resume_hooks.derive.model.port import HeadlessModel
     from resume_hooks.derive.outcome import Outcome
     from resume_hooks.derive.trim.plan import TrimPlan
@@ -127,7 +127,7 @@ def plan_confirmed_trim(options: str, request: Request, /) -> TrimPlan | None:
 
 @declare_question
 def make_handoff_file_writer(
-    plan: FreshPlan, where: Where, options: Any, /
+    plan: FreshChildPlan, where: Where, options: Any, /
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that writes files for a handoff into the user's project.
 

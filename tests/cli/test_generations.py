@@ -14,7 +14,7 @@ from resume_hooks.derive.child.existing_child import find_existing_child
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import (
     DIGEST_LINE_NUMBER,
-    OPENING_LINE_NUMBER,
+    OPENING_RECORD_LINE_NUMBER,
     TITLE_LINE_NUMBER,
     ChildContents,
     read_opening,
@@ -148,7 +148,7 @@ def test_the_digest_of_a_0_2_0_child_has_old_and_new_prompts(config_home: Config
     The child's opening contains the parent's prompts in an older format.
     """
     path = Talk().prompt("go").says("ok").write(config_home)
-    plan = agents.plan_fresh(
+    plan = agents.plan_fresh_child(
         session_file(str(path)), config_home.where, kind="handoff", contents=ChildContents(Digest())
     )
     child = Path(write_child(plan, config_home.where).file)
@@ -182,7 +182,7 @@ def plan_large_handoff(home: ConfigHome) -> Any:
         talk.prompt(f"{number} 이렇게 해 주세요. " * 20).says(f"{number} 그렇게 했습니다. " * 60)
     path = str(talk.write(home))
     contents = ChildContents(digest_of_file(path, home), opening_tokens=48_000)
-    return path, agents.plan_fresh(
+    return path, agents.plan_fresh_child(
         session_file(path), home.where, kind="handoff", next_step="계속", contents=contents
     )
 
@@ -192,7 +192,7 @@ def test_a_listing_shows_the_title_despite_a_large_opening(config_home: ConfigHo
     _, plan = plan_large_handoff(config_home)
     receipt = write_child(plan, config_home.where)
     rows = Path(receipt.file).read_bytes().split(b"\n")
-    assert len(rows[OPENING_LINE_NUMBER]) > 3 * BYTES_READ_AT_EACH_END
+    assert len(rows[OPENING_RECORD_LINE_NUMBER]) > 3 * BYTES_READ_AT_EACH_END
     assert json.loads(rows[TITLE_LINE_NUMBER])["customTitle"] == receipt.title
     assert sum(len(row) + 1 for row in rows[: TITLE_LINE_NUMBER + 1]) < BYTES_READ_AT_EACH_END
     ends = HeadTail(receipt.file)

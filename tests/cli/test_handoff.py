@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import clock
-from resume_hooks.derive.fresh_child import OPENING_LINE_NUMBER
+from resume_hooks.derive.fresh_child import OPENING_RECORD_LINE_NUMBER
 from resume_hooks.reading.char_budget import indent_text
 from resume_hooks.reading.digest import opening
 from resume_hooks.reading.digest.entries import read_digest
@@ -69,9 +69,9 @@ def test_a_handoff_writes_only_a_child_with_the_digest(
     """
     data = document("handoff", SESSION, "-n", "go on")["data"]
     assert data["documents"] == []
-    told = json.loads(Path(data["file"]).read_bytes().splitlines()[OPENING_LINE_NUMBER])["message"][
-        "content"
-    ]
+    told = json.loads(Path(data["file"]).read_bytes().splitlines()[OPENING_RECORD_LINE_NUMBER])[
+        "message"
+    ]["content"]
     assert RECORDED_COMMAND in told
     assert told.endswith("\ngo on")
     kept = read_digest(data["file"])
@@ -218,7 +218,7 @@ def test_every_reference_in_an_opening_can_be_read(document: Document, parent: P
     opened = json.loads(
         Path(document("handoff", SESSION)["data"]["file"])
         .read_bytes()
-        .splitlines()[OPENING_LINE_NUMBER]
+        .splitlines()[OPENING_RECORD_LINE_NUMBER]
     )
     told = opened["message"]["content"].partition("[/SESSION LINEAGE]")[2]
     numbers = re.findall(r"(?:[A-Z] |\(|, )(:@?\d+)\b", told)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.fresh_child import OPENING_LINE_NUMBER
+from resume_hooks.derive.fresh_child import OPENING_RECORD_LINE_NUMBER
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
@@ -157,7 +157,7 @@ def environment_with_stand_in(stand_in: StandIn) -> dict[str, str]:
 
 def opening_of_file(file: str) -> str:
     """Return the opening of a child."""
-    row = json.loads(Path(file).read_bytes().splitlines()[OPENING_LINE_NUMBER])
+    row = json.loads(Path(file).read_bytes().splitlines()[OPENING_RECORD_LINE_NUMBER])
     return str(row["message"]["content"])
 
 

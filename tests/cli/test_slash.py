@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.fresh_child import OPENING_LINE_NUMBER
+from resume_hooks.derive.fresh_child import OPENING_RECORD_LINE_NUMBER
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.cli.conftest import Cli
 
@@ -59,7 +59,7 @@ def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text:
     assert " · handoff" in card
     assert "Ctrl+C" not in card
     (child,) = [path for path in parent.parent.iterdir() if path != parent]
-    assert json.loads(child.read_bytes().splitlines()[OPENING_LINE_NUMBER])["message"][
+    assert json.loads(child.read_bytes().splitlines()[OPENING_RECORD_LINE_NUMBER])["message"][
         "content"
     ].endswith(f"\n{text}")
 

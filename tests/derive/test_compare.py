@@ -22,11 +22,11 @@ from resume_hooks.derive.compare import (
     TOKENS_AFTER_COMPACTION,
     TRIM,
     Comparison,
-    Estimate,
+    StrategyEstimate,
     compare_strategies,
     estimate_prompts_left,
-    recommend_for_context,
     recommend_strategy,
+    recommend_strategy_for_context,
 )
 from resume_hooks.derive.fresh_child import ChildContents
 from resume_hooks.derive.summary import (
@@ -136,7 +136,7 @@ def compare_strategies_at(
     )
 
 
-def map_estimates_by_name(comparison: Comparison) -> dict[str, Estimate]:
+def map_estimates_by_name(comparison: Comparison) -> dict[str, StrategyEstimate]:
     """Return the estimates by the names of their strategies."""
     return {estimate.name: estimate for estimate in comparison.estimates}
 
@@ -241,7 +241,7 @@ def test_a_compaction_is_estimated_from_the_last_one(config_home: ConfigHome) ->
     assert found[GO_ON].tokens_after == 42_000
     # The model that writes the summary of a rollover also reads the records before the compaction.
     assert found[ROLLOVER].uncached_tokens == found[ROLLOVER].tokens_after - SHARED + round(
-        compact.ends.size / 4
+        compact.head_tail.size / 4
     )
 
 
@@ -312,7 +312,7 @@ def test_a_nearly_full_context_gets_a_recommendation(
 
     A trim is recommended if it saves enough, and otherwise a handoff.
     """
-    found = recommend_for_context(context, trimmed_context)
+    found = recommend_strategy_for_context(context, trimmed_context)
     assert (found.strategy if found else None) == strategy
 
 
@@ -339,7 +339,7 @@ def test_the_remaining_prompts_are_estimated_after_three_turns(
     """
     recent_requests = RecentRequests(1, LONG_CACHE_SECONDS, 0, 1, tokens_per_turn, turn_count)
     assert estimate_prompts_left(context, recent_requests) == expected_prompt_count
-    assert (recommend_for_context(context, None, expected_prompt_count) is not None) is (
+    assert (recommend_strategy_for_context(context, None, expected_prompt_count) is not None) is (
         expected_prompt_count == 0
     )
 
@@ -354,7 +354,7 @@ def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> No
     assert (found.context.percent, found.context.usable_tokens) == (92, 120_000)
     context_notice.store_window(SESSION, 200_000)
     assert (
-        context_notice.band_reply(SESSION, found.ends.path, 110_300)["window"]
+        context_notice.band_reply(SESSION, found.head_tail.path, 110_300)["window"]
         == found.context.usable_tokens
     )
     assert found.context.compacts_at_once
@@ -440,7 +440,7 @@ def test_a_receipt_matches_the_comparison(
     if found.find_tokens_after_strategy(HANDOFF):
         contents = ChildContents(build_digest(session, where))
         made = write_child(
-            agents.plan_fresh(session, where, kind="handoff", contents=contents), where
+            agents.plan_fresh_child(session, where, kind="handoff", contents=contents), where
         )
         assert made.tokens_after == found.find_tokens_after_strategy(HANDOFF)
     if found.find_tokens_after_strategy(TRIM):

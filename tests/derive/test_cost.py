@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.derive.compare import (
-    CacheRates,
+    CachePriceRatios,
     Strategy,
     compute_cost_of_turns,
     compute_first_request_cost,
@@ -40,9 +40,9 @@ ONE_REQUEST_PER_TURN = make_recent_requests(1, 0)
 
 def test_token_prices_have_the_published_ratios() -> None:
     """An input token costs 1. Reading a token from the cache costs 0.1, and writing it costs 1.25 or 2."""
-    assert find_cache_rates(DEFAULT_CACHE_SECONDS) == CacheRates(0.1, 1.25)
-    assert find_cache_rates(LONG_CACHE_SECONDS) == CacheRates(0.1, 2.0)
-    assert find_cache_rates(0) == CacheRates(1.0, 1.0)
+    assert find_cache_rates(DEFAULT_CACHE_SECONDS) == CachePriceRatios(0.1, 1.25)
+    assert find_cache_rates(LONG_CACHE_SECONDS) == CachePriceRatios(0.1, 2.0)
+    assert find_cache_rates(0) == CachePriceRatios(1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_the_costs_of_several_requests_per_turn_are_added_up() -> None:
         # Before the trim, a model reads 60,000 tokens, so the first request costs 99,500 instead of
         # 11,150. 88,350 / 5,000 = 17.67.
         (
-            HALF_SIZE_TRIM._replace(preceding_request_cost=60_000),
+            HALF_SIZE_TRIM._replace(cost_of_preceding_request=60_000),
             GO_ON_WITH_WARM_CACHE,
             DEFAULT_CACHE_SECONDS,
             ONE_REQUEST_PER_TURN,

@@ -62,7 +62,7 @@ def format_kept_uuids(cut: Cut | None) -> str:
     ``>`` or ``<`` at the end says that the cut moved forward or back.
     """
     assert cut is not None
-    mark = {1: " >", -1: " <", 0: ""}[cut.move_direction]
+    mark = {1: " >", -1: " <", 0: ""}[cut.shift_direction]
     return " ".join(node.uuid for node in cut.nodes) + mark
 
 
@@ -384,7 +384,7 @@ def test_no_cut_splits_a_call_from_its_result(
         row = linearize_chain(found.nodes)
         assert not set(row.open_call_ids) & answered, "only what nobody ever answered may be open"
         assert not set().union(*row.dropped_call_ids.values()) & answered
-        if found.move_direction >= 0 and not isinstance(selector, CutBeforeInstant):
+        if found.shift_direction >= 0 and not isinstance(selector, CutBeforeInstant):
             assert f"n{place}" in {node.uuid for node in found.nodes}
         if isinstance(selector, CutBeforeInstant):
             assert all(node.line_number < place for node in found.nodes)

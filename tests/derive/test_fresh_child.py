@@ -21,10 +21,10 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import (
     MAX_NEXT_STEP_CHARACTERS,
-    OPENING_LINE_NUMBER,
+    OPENING_RECORD_LINE_NUMBER,
     TITLE_LINE_NUMBER,
+    FreshChildPlan,
     FreshLines,
-    FreshPlan,
 )
 from resume_hooks.errors import (
     CheckFailed,
@@ -95,7 +95,7 @@ def write_handoff(
 ) -> tuple[Receipt, list[dict[str, Any]]]:
     """Plan and write a handoff. Return the receipt and the child's records."""
     options.setdefault("kind", "handoff")
-    receipt = write_child(agents.plan_fresh(parent, home.where, **options), home.where)
+    receipt = write_child(agents.plan_fresh_child(parent, home.where, **options), home.where)
     return receipt, read_file_records(receipt.file)
 
 
@@ -188,7 +188,7 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
     }
     raw = Path(receipt.file).read_bytes()
     assert raw.endswith(b"\n")
-    assert raw.split(b"\n")[OPENING_LINE_NUMBER].startswith(b'{"parentUuid":null,')
+    assert raw.split(b"\n")[OPENING_RECORD_LINE_NUMBER].startswith(b'{"parentUuid":null,')
     assert raw.split(b"\n")[TITLE_LINE_NUMBER].startswith(b'{"type":"custom-title"')
     assert b": " not in raw.split(b"\n")[0]
 
@@ -207,8 +207,8 @@ def test_a_handoff_has_a_receipt_and_a_link(config_home: ConfigHome) -> None:
         "the title is the one that was chosen",
     )
     assert {Check(name, ok=True) for name in promised} <= set(receipt.checks)
-    assert receipt.in_client == f"/resume {receipt.session_id}"
-    assert receipt.shell == f"cd {CWD} && claude --resume {receipt.session_id}"
+    assert receipt.client_command == f"/resume {receipt.session_id}"
+    assert receipt.shell_command == f"cd {CWD} && claude --resume {receipt.session_id}"
     assert receipt.tokens_before == 1_300
     assert 0 < receipt.tokens_after < receipt.tokens_before + 1_000
     at = records[0]["continue_metadata"]["continued_at"]
@@ -255,7 +255,7 @@ def test_titles_are_numbered_within_the_project(config_home: ConfigHome) -> None
     fourth, records = write_handoff(config_home, locate.session_file(first.file))
     titles = [r.title.removeprefix("Fix the parser · ") for r in (first, second, third, fourth)]
     assert titles == ["handoff", "handoff 2", "rollover", "handoff 3"]
-    assert "1. (file gone) · " in records[OPENING_LINE_NUMBER]["message"]["content"]
+    assert "1. (file gone) · " in records[OPENING_RECORD_LINE_NUMBER]["message"]["content"]
 
 
 def test_a_child_has_the_branch_version_and_folder_of_its_parent(config_home: ConfigHome) -> None:
@@ -264,7 +264,7 @@ def test_a_child_has_the_branch_version_and_folder_of_its_parent(config_home: Co
         "later", uuid="x", parent="r3", ts=9, cwd="/tmp", gitBranch="feature/x", version="2.1.112"
     )
     _, records = write_handoff(config_home, write_parent(config_home, moved))
-    opening = records[OPENING_LINE_NUMBER]
+    opening = records[OPENING_RECORD_LINE_NUMBER]
     assert (opening["cwd"], opening["gitBranch"], opening["version"]) == (
         CWD,
         "feature/x",
@@ -338,7 +338,7 @@ def test_a_handoff_can_be_written_to_another_folder(
         config_home, write_parent(config_home), output_dir=str(tmp_path)
     )
     assert receipt.file == str(tmp_path / f"{receipt.session_id}.jsonl")
-    assert f"   {receipt.file}\n" in records[OPENING_LINE_NUMBER]["message"]["content"]
+    assert f"   {receipt.file}\n" in records[OPENING_RECORD_LINE_NUMBER]["message"]["content"]
     assert receipt.warnings
     assert len(os.listdir(config_home.project())) == 1
 
@@ -363,7 +363,7 @@ def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, step_name:
     """Any next step is kept word for word in the opening, and the child keeps its title."""
     step = NEXT_STEPS[step_name]
     receipt, records = write_handoff(config_home, write_parent(config_home), next_step=step)
-    assert records[OPENING_LINE_NUMBER]["message"]["content"].endswith(
+    assert records[OPENING_RECORD_LINE_NUMBER]["message"]["content"].endswith(
         f"{LINEAGE_END_MARKER}\n\n{NEXT_STEP_HEADING}\n{step}"
     )
     info = get_session_info(receipt.session_id, directory=CWD)
@@ -403,7 +403,7 @@ def test_blank_and_invalid_next_steps_are_cleaned(
 ) -> None:
     """A blank next step is ignored. A lone surrogate in a next step is replaced with a question mark."""
     _, records = write_handoff(config_home, write_parent(config_home), next_step=step)
-    assert records[OPENING_LINE_NUMBER]["message"]["content"].endswith(expected_end)
+    assert records[OPENING_RECORD_LINE_NUMBER]["message"]["content"].endswith(expected_end)
 
 
 def test_a_too_long_next_step_is_refused(config_home: ConfigHome) -> None:
@@ -422,16 +422,16 @@ def test_a_too_long_next_step_is_refused(config_home: ConfigHome) -> None:
 def test_a_planned_child_is_written_without_its_parent(config_home: ConfigHome) -> None:
     """A planned child can be written after its parent was deleted."""
     parent = write_parent(config_home)
-    decided = agents.plan_fresh(parent, config_home.where)
+    decided = agents.plan_fresh_child(parent, config_home.where)
     os.unlink(parent.path)
     with pytest.raises(SessionNotFound):
-        agents.plan_fresh(parent, config_home.where)
+        agents.plan_fresh_child(parent, config_home.where)
     assert all(check.ok for check in write_child(decided, config_home.where).checks)
 
 
 def test_a_missing_project_folder_is_an_error(config_home: ConfigHome) -> None:
     """If the project's folder disappears before the child is written, the error names the child."""
-    decided = agents.plan_fresh(write_parent(config_home), config_home.where)
+    decided = agents.plan_fresh_child(write_parent(config_home), config_home.where)
     shutil.rmtree(config_home.project())
     with pytest.raises(WriteFailed, match=decided.draft.attributes.session_id):
         write_child(decided, config_home.where)
@@ -440,7 +440,7 @@ def test_a_missing_project_folder_is_an_error(config_home: ConfigHome) -> None:
 
 def test_a_planned_child_is_written_only_once(config_home: ConfigHome) -> None:
     """Writing a plan a second time raises an error and leaves the first child unchanged."""
-    decided = agents.plan_fresh(write_parent(config_home), config_home.where)
+    decided = agents.plan_fresh_child(write_parent(config_home), config_home.where)
     write_child(decided, config_home.where)
     before = read_folder_contents(config_home.project())
     with pytest.raises(WriteFailed):
@@ -457,7 +457,7 @@ from resume_hooks.errors import WriteFailed
 if sys.argv[2] == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 parent = locate.session_file(sys.argv[1])
-decided = agents.plan_fresh(parent, Where(), kind="handoff")
+decided = agents.plan_fresh_child(parent, Where(), kind="handoff")
 if sys.argv[2] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 else:
@@ -495,7 +495,7 @@ def test_a_child_is_written_without_a_state_folder(config_home: ConfigHome) -> N
     """If the state folder can't be made, the child is written, and the receipt has a warning."""
     (config_home.root / "file").write_text("")
     environ = {**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
-    decided = agents.plan_fresh(write_parent(config_home), Where(environ), kind="handoff")
+    decided = agents.plan_fresh_child(write_parent(config_home), Where(environ), kind="handoff")
     receipt = write_child(decided, Where(environ))
     assert os.path.exists(receipt.file)
     assert "the session itself contains it" in receipt.warnings[0]
@@ -506,7 +506,7 @@ def test_a_failed_check_removes_the_child(
     config_home: ConfigHome, damaged_part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the written child differs from its plan, it is removed and ``CheckFailed`` is raised."""
-    decided = agents.plan_fresh(
+    decided = agents.plan_fresh_child(
         write_parent(config_home), config_home.where, kind="handoff", next_step="go on"
     )
     before = read_folder_contents(config_home.root)
@@ -520,7 +520,7 @@ def test_a_failed_check_removes_the_child(
     assert read_folder_contents(config_home.root).keys() == before.keys()
 
 
-def damage_line(plan: FreshPlan, line_name: str) -> FreshPlan:
+def damage_line(plan: FreshChildPlan, line_name: str) -> FreshChildPlan:
     """Return the plan with an error in the line named by ``line_name``, "opening" or "metadata"."""
     import dataclasses
 

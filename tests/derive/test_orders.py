@@ -151,7 +151,7 @@ class SimulatedClient:
             {**boundary(before=self.parent, **self.next_record_fields()), "parentUuid": None}
         )
         made = clock.timestamp_from_epoch(self.clock - 0.001)
-        for each in decided.messages:
+        for each in decided.kept_and_joined_indexes:
             kept = isinstance(each, int)
             for at in [each] if isinstance(each, int) else each:
                 row = json.loads(json.dumps(rows[nodes[at].uuid]))
@@ -196,14 +196,16 @@ class SimulatedClient:
     def untrim(self) -> None:
         """Restore all trimmed content in a child and continue in the child, if any content was trimmed."""
         decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(self.path))), self.where)
-        if not decided.is_pointless:
+        if not decided.is_child_unneeded:
             self.open_child(write_child(decided, self.where).file)
 
     def handoff(self) -> None:
         """Hand the session off and continue in the child, if the session has a prompt."""
         session = session_file(str(self.path))
         try:
-            decided = agents.plan_fresh(session, self.where, kind="handoff", next_step="go on")
+            decided = agents.plan_fresh_child(
+                session, self.where, kind="handoff", next_step="go on"
+            )
         except NothingToHandOff:
             return
         self.open_child(write_child(decided, self.where).file)

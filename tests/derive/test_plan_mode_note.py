@@ -30,7 +30,7 @@ def write_session_with_plan(home: ConfigHome, text: str | None, slug: str = PLAN
 def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
     """The opening has the plan's file and title between the lineage and the next step."""
     path = write_session_with_plan(config_home, "\n# Parse dates\n\nFirst the tests.\n")
-    decided = agents.plan_fresh(
+    decided = agents.plan_fresh_child(
         locate.session_file(path), config_home.where, kind="handoff", next_step="go on"
     )
     file = config_home.config / "plans" / f"{PLAN_SLUG}.md"
@@ -44,14 +44,14 @@ def test_the_opening_of_a_grandchild_names_the_plan(config_home: ConfigHome) -> 
     """The opening of a grandchild names the plan, although the records of its parent name no plan."""
     parent = write_session_with_plan(config_home, "# Parse dates\n")
     made = write_child(
-        agents.plan_fresh(locate.session_file(parent), config_home.where, kind="handoff"),
+        agents.plan_fresh_child(locate.session_file(parent), config_home.where, kind="handoff"),
         config_home.where,
     )
     with open(made.file, "ab") as stream:
         stream.write(
             line(user("go on", uuid="u9", parent=None, session_id=made.session_id)) + b"\n"
         )
-    grandchild = agents.plan_fresh(
+    grandchild = agents.plan_fresh_child(
         locate.session_file(made.file), config_home.where, kind="handoff"
     )
     assert "The plan for this work (Parse dates) is in the file" in grandchild.opening

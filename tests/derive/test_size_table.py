@@ -72,19 +72,19 @@ def test_a_small_size_cuts_the_talk(config_home: ConfigHome) -> None:
     """
     _, dial = write_session_and_estimate_sizes(config_home, 14)
     assert list(dial) == ["1k", "4k", "12k", "24k", "all"]
-    assert dial["1k"].measured_size.has_mainly_lists
+    assert dial["1k"].measured_size.consists_mainly_of_lists
     cut = [each.measured_size.omitted_tokens for each in dial.values()]
     assert all(isinstance(count, int) for count in cut)
     assert cut == sorted(cut, key=lambda count: -(count or 0))
     assert (dial["4k"].measured_size.omitted_tokens or 0) + 4_000 == pytest.approx(
         dial["4k"].measured_size.full_opening_tokens, abs=200
     )
-    assert (dial["24k"].measured_size.omitted_tokens, dial["24k"].measured_size.has_calls) == (
+    assert (dial["24k"].measured_size.omitted_tokens, dial["24k"].measured_size.includes_calls) == (
         0,
         True,
     )
-    assert not dial["4k"].measured_size.has_calls
-    assert all(each.warm_cost <= each.cold_cost for each in dial.values())
+    assert not dial["4k"].measured_size.includes_calls
+    assert all(each.warm_cache_cost_tokens <= each.cold_cache_cost_tokens for each in dial.values())
 
 
 @pytest.mark.parametrize("turn_count", [1, 5, 14, 40])
@@ -99,7 +99,9 @@ def test_a_size_matches_its_estimate(config_home: ConfigHome, turn_count: int) -
             build_digest(session, config_home.where),
             opening_tokens=int(size.removesuffix("k")) * 1_000,
         )
-        planned = agents.plan_fresh(session, config_home.where, kind="handoff", contents=contents)
+        planned = agents.plan_fresh_child(
+            session, config_home.where, kind="handoff", contents=contents
+        )
         assert estimate.measured_size.tokens_after == pytest.approx(
             planned.sizes.tokens_after, rel=0 if size == "12k" else 0.1
         )

@@ -41,7 +41,7 @@ def check_child_resumes(
     parent = home.install_session(source, session_id)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     try:
-        plan = agents.plan_fresh(
+        plan = agents.plan_fresh_child(
             locate.session_file(str(parent)), home.where, kind="handoff", next_step=_NEXT_STEP
         )
     except NothingToHandOff:

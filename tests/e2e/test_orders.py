@@ -189,7 +189,7 @@ def test_each_typed_turn_counts_once_after_any_steps(
             quoted = Counter(entry.text for entry in entries)
             assert all(quoted[text] <= 1 for text in typed), (steps, one.path, name)
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(session))), where)
-    whole = session.stem if decided.is_pointless else write_child(decided, where).session_id
+    whole = session.stem if decided.is_child_unneeded else write_child(decided, where).session_id
     api.clear_requests()
     done = run_print(find_client(NEWEST_VERSION), home, api, "now go on", resume=whole)
     assert done.returncode == 0, done.stderr

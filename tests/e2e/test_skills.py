@@ -66,7 +66,7 @@ def child(home: ClientHome) -> Path:
         assistant(ANSWER_WITH_REASON, uuid="a2", parent="u2", session_id=PARENT_ID, tokens=9_000),
     ]
     parent = home.install_session(session_bytes(records), PARENT_ID, set_cwd=True)
-    plan = agents.plan_fresh(
+    plan = agents.plan_fresh_child(
         locate.session_file(str(parent)), home.where, kind="handoff", next_step="go on"
     )
     return Path(write_child(plan, home.where).file)

@@ -208,7 +208,7 @@ def test_every_client_shows_the_child_s_card(
     (parent,) = home.sessions()
     source = locate.session_file(str(parent))
     contents = ChildContents(build_digest(source, home.where))
-    plan = agents.plan_fresh(
+    plan = agents.plan_fresh_child(
         source, home.where, kind="handoff", next_step="fix the tests", contents=contents
     )
     child = write_child(plan, home.where)
@@ -232,7 +232,8 @@ def test_the_picker_shows_the_child_s_title(
     run_print(client, home, api, "remember the word ALPHA")
     (parent,) = home.sessions()
     child = write_child(
-        agents.plan_fresh(locate.session_file(str(parent)), home.where, kind="handoff"), home.where
+        agents.plan_fresh_child(locate.session_file(str(parent)), home.where, kind="handoff"),
+        home.where,
     )
     with Tui(client, home, api) as tui:
         tui.start(["--resume"], must_be_ready=False)

@@ -96,7 +96,7 @@ def test_facts_are_restored_after_a_compaction(config_home: ConfigHome) -> None:
 def test_the_lineage_is_restored(config_home: ConfigHome) -> None:
     """The restored text begins with the lineage block, which a child also has in its opening."""
     parent = write_session(config_home.project(), ONE, conversation(2))
-    plan = agents.plan_fresh(
+    plan = agents.plan_fresh_child(
         locate.session_file(parent), config_home.where, kind="handoff", next_step="go on"
     )
     receipt = write_child(plan, config_home.where)

@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import OPENING_LINE_NUMBER, ChildContents
+from resume_hooks.derive.fresh_child import OPENING_RECORD_LINE_NUMBER, ChildContents
 from resume_hooks.hooks import handoff
 from resume_hooks.hooks.handoff import prepare_next_clear
 from resume_hooks.hooks.start_parts import MAX_UNITS_WITHOUT_PARTS
@@ -54,7 +54,7 @@ def parent(config_home: ConfigHome) -> str:
 
 def write_handoff(home: ConfigHome, parent_path: str, next_step: str = "go on") -> Receipt:
     """Write a handoff of the session in ``parent_path`` and return its receipt."""
-    plan = agents.plan_fresh(
+    plan = agents.plan_fresh_child(
         locate.session_file(parent_path), home.where, kind="handoff", next_step=next_step
     )
     return write_child(plan, home.where)
@@ -108,7 +108,9 @@ def test_a_session_after_clear_opens_with_the_pending_handoff(
         environ=client,
     )
     context = reply_after_clear(run_hook, child)["hookSpecificOutput"]["additionalContext"]
-    opening = json.loads(child.read_bytes().split(b"\n")[OPENING_LINE_NUMBER])["message"]["content"]
+    opening = json.loads(child.read_bytes().split(b"\n")[OPENING_RECORD_LINE_NUMBER])["message"][
+        "content"
+    ]
     assert context.endswith(opening.replace(child.stem, NEXT_SESSION_ID))
     assert context.endswith("fix the tests")
 
@@ -149,7 +151,7 @@ def test_a_large_opening_is_shortened_to_fit(
     (note,) = handoff_notes(config_home)
     assert len(note["opening"]) <= MAX_SHORT_OPENING_CHARACTERS
     assert (
-        f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE_NUMBER})"
+        f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_RECORD_LINE_NUMBER})"
         in note["opening"]
     )
     said = reply_after_clear(run_hook, Path(receipt.file))
@@ -202,7 +204,7 @@ def test_a_long_digest_is_shortened_by_section(
     ]
     parent = locate.session_file(str(write_session(config_home.project(), SESSION, talk)))
     contents = ChildContents(build_digest(parent, config_home.where))
-    plan = agents.plan_fresh(
+    plan = agents.plan_fresh_child(
         parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents
     )
     receipt = write_child(plan, config_home.where)

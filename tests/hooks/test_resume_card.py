@@ -18,8 +18,8 @@ from resume_hooks.derive.compare import (
     TRIM,
     Advice,
     Comparison,
-    Estimate,
     SizeEstimate,
+    StrategyEstimate,
 )
 from resume_hooks.derive.size_table import HandoffSize
 from resume_hooks.hooks.resume_card import build_ways_table, describe_comparison, resume_card
@@ -40,17 +40,19 @@ MAX_CARD_ROWS = 10
 """Maximum number of rows of a card. A card of this size fits a terminal with 24 rows."""
 
 ESTIMATES = (
-    Estimate(GO_ON, 150_000, 1_200, 20_000, None, 15_000, 187_500),
-    Estimate(TRIM, 60_000, 42_000, 60_000, 7, 54_300, 75_000),
-    Estimate(HANDOFF, 31_154, 13_200, 18_300, 1, 18_300, 38_900),
-    Estimate(ROLLOVER, 32_700, 74_700, 90_000, 1_200, 210_000, 230_000),
-    Estimate(COMPACT, 1_048_000, 1_031_200, 300_000, None, 980, 1_350_000),
+    StrategyEstimate(GO_ON, 150_000, 1_200, 20_000, None, 15_000, 187_500),
+    StrategyEstimate(TRIM, 60_000, 42_000, 60_000, 7, 54_300, 75_000),
+    StrategyEstimate(HANDOFF, 31_154, 13_200, 18_300, 1, 18_300, 38_900),
+    StrategyEstimate(ROLLOVER, 32_700, 74_700, 90_000, 1_200, 210_000, 230_000),
+    StrategyEstimate(COMPACT, 1_048_000, 1_031_200, 300_000, None, 980, 1_350_000),
 )
 HANDOFF_SIZES = (
-    SizeEstimate(HandoffSize("1k", 31_000, 23_000, 24_000, has_mainly_lists=True), 18_000, 38_000),
+    SizeEstimate(
+        HandoffSize("1k", 31_000, 23_000, 24_000, consists_mainly_of_lists=True), 18_000, 38_000
+    ),
     SizeEstimate(HandoffSize("12k", 42_000, 11_000, 24_000), 32_000, 53_000),
     SizeEstimate(HandoffSize("24k", 54_000, 0, 24_000), 46_000, 67_000),
-    SizeEstimate(HandoffSize("48k", 78_000, 0, 24_000, has_calls=True), 76_000, 97_000),
+    SizeEstimate(HandoffSize("48k", 78_000, 0, 24_000, includes_calls=True), 76_000, 97_000),
     SizeEstimate(HandoffSize("all", 150_000, 0), 166_000, 187_500),
 )
 
@@ -61,7 +63,7 @@ def make_comparison(home: ConfigHome, **fields: Any) -> Comparison:
         home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
     )
     own: dict[str, Any] = {
-        "session_id": SESSION, "ends": HeadTail(path), "folder": "/home/user/proj",
+        "session_id": SESSION, "head_tail": HeadTail(path), "folder": "/home/user/proj",
         "seconds_since_request": 40, "estimates": ESTIMATES, "handoff_sizes": HANDOFF_SIZES,
         "context": ContextSize(150_000, 200_000),
         "recent_requests": RecentRequests(1, DEFAULT_CACHE_SECONDS, 149_000, 3, 4_100),

@@ -186,8 +186,8 @@ def receipt_text(receipt: Receipt, further_rows: Sequence[tuple[str, object]] = 
             ("file", receipt.file),
             *facts,
             *check_rows,
-            (f"in {agent_with_name(receipt.agent, Where()).label}", receipt.in_client),
-            ("in a shell", receipt.shell),
+            (f"in {agent_with_name(receipt.agent, Where()).label}", receipt.client_command),
+            ("in a shell", receipt.shell_command),
         ]
     )
 

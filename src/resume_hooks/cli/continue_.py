@@ -28,7 +28,7 @@ from resume_hooks.cli.verbs.resume import ContinueOptions
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import HANDOFF, ROLLOVER, TRIM, Comparison
 from resume_hooks.derive.verbs.caller import Caller
-from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION_SPEC, fork
+from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION_FORK_SPEC, fork
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of_session
 from resume_hooks.sessions.archived.sessions import is_archived_copy
@@ -199,7 +199,7 @@ def make_child_by_strategy(session: SessionFile, strategy: str) -> Receipt:
 def fork_whole_session(session: SessionFile) -> Receipt:
     """Create a child with a copy of a session's whole live conversation, and return its receipt."""
     return fork(
-        Session.from_file(session, Where()), WHOLE_CONVERSATION_SPEC, Caller(Where())
+        Session.from_file(session, Where()), WHOLE_CONVERSATION_FORK_SPEC, Caller(Where())
     ).receipt
 
 
@@ -216,7 +216,7 @@ def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
             "up their turns; a fork keeps the turns apart."
         )
     recommended_way = comparison.advice.strategy if comparison.advice else ""
-    ends = comparison.ends
+    ends = comparison.head_tail
     is_fork_smaller = ends.size > MAX_CLIENT_READ_BYTES and is_live_part_within_bytes(
         ends.path, MAX_CLIENT_READ_BYTES
     )
@@ -248,7 +248,9 @@ def _describe_ways_to_continue(comparison: Comparison, *, is_fork_smaller: bool)
     else:
         full_text = ""
     if is_fork_smaller:
-        fork_text = f"; the client reads only 50 MB of its {format_bytes(comparison.ends.size)}"
+        fork_text = (
+            f"; the client reads only 50 MB of its {format_bytes(comparison.head_tail.size)}"
+        )
     else:
         fork_text = ""
     return {

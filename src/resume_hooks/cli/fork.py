@@ -107,6 +107,9 @@ def _fork_text(fork_plan: ForkPlan, receipt: Receipt) -> str:
         )
     if fork_plan.relocation is not None:
         facts.append(
-            ("home", f"{fork_plan.relocation.new_home} (was {fork_plan.relocation.old_home})")
+            (
+                "home",
+                f"{fork_plan.relocation.new_home} (was {fork_plan.relocation.old_home_folder})",
+            )
         )
     return receipt_text(receipt, facts)

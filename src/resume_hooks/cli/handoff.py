@@ -26,11 +26,11 @@ from resume_hooks.cli.child import (
 )
 from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.fresh_child import FreshPlan, format_digest_reference
-from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, parse_size
+from resume_hooks.derive.fresh_child import FreshChildPlan, format_digest_reference
+from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, normalize_size
 from resume_hooks.derive.verbs.handoff import HandoffSpec, plan_handoff
 from resume_hooks.derive.verbs.handoff import handoff as make_handoff
-from resume_hooks.derive.verbs.rollover import rollover_quick
+from resume_hooks.derive.verbs.rollover import make_quick_rollover
 from resume_hooks.errors import ResumeHooksError, SessionDeleted, SessionNotFound, UsageError
 from resume_hooks.paths import read_regular_file
 from resume_hooks.reading.digest.entries import Digest
@@ -51,14 +51,14 @@ def hand_off_session(options: HandoffOptions) -> Receipt | None:
     Return None if the opening was printed.
     """
     _refuse_inconsistent_options(options)
-    size = parse_size(options.size) if options.size else ""
+    size = normalize_size(options.size) if options.size else ""
     parent = _find_parent(options)
     if not options.print_opening:
         refuse_start_in_other_folder(options)
     spec = HandoffSpec(
         next_step=options.new_task or options.next_step,
         size=size,
-        is_new_task=options.new_task is not None,
+        starts_new_task=options.new_task is not None,
         target_agent=options.to or "",
         edit_digest=edit_text if options.edit else None,
         part_options=options,
@@ -68,7 +68,7 @@ def hand_off_session(options: HandoffOptions) -> Receipt | None:
         _print_opening(plan_handoff(parent, spec, caller), options)
         return None
     outcome = make_handoff(parent, spec, caller)
-    receipt, files = outcome.receipt, outcome.files
+    receipt, files = outcome.receipt, outcome.accompanying_files
     rows = [("document", path) for path in files.documents]
     notes = [*receipt.warnings, *files.warnings]
     if receipt.session_id and not receipt.written:
@@ -143,7 +143,7 @@ def _refuse_inconsistent_options(options: HandoffOptions) -> None:
         )
 
 
-def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
+def _print_opening(fresh_plan: FreshChildPlan, options: HandoffOptions) -> None:
     digest = fresh_plan.contents.digest or Digest()
     full_text = format_whole_digest(digest)
     reference = format_digest_reference(fresh_plan.draft.session_id)
@@ -287,4 +287,6 @@ def roll_over_session(options: RolloverOptions) -> Receipt:
         )
     refuse_start_in_other_folder(options)
     parent = options.locate_session(allow_other_agents=True)
-    return print_child(options, rollover_quick(parent, make_caller_for_new_child(options)).receipt)
+    return print_child(
+        options, make_quick_rollover(parent, make_caller_for_new_child(options)).receipt
+    )

@@ -199,7 +199,7 @@ def _print_comparison_or_continue(strategy: str | None, options: ResumeOptions) 
             raise _make_missing_child_error()
         return
     comparison = compare.compare_strategies(
-        session, Where(), clock.now(), max_live_bytes=compare.MAX_LIVE_BYTES_IN_SHELL
+        session, Where(), clock.now(), max_live_bytes=compare.MAX_QUICK_SCAN_BYTES_IN_SHELL
     )
     start = find_client_start(comparison.session_id, session.path, comparison.folder, options.where)
     command = obstacle.command_to_continue(session) if obstacle else start.command
@@ -227,7 +227,7 @@ def comparison_text(comparison: compare.Comparison, *, with_table: bool) -> str:
             (
                 "go on",
                 (
-                    f"/resume {comparison.session_id}   in {agent_of_path(comparison.ends.path, Where()).label}"
+                    f"/resume {comparison.session_id}   in {agent_of_path(comparison.head_tail.path, Where()).label}"
                 ),
             ),
             *(
@@ -242,9 +242,9 @@ def comparison_text(comparison: compare.Comparison, *, with_table: bool) -> str:
 def _comparison_card(comparison: compare.Comparison, *, with_table: bool) -> str:
     facts = facts_table(
         [
-            ("title", comparison.ends.title),
+            ("title", comparison.head_tail.title),
             ("id", comparison.session_id),
-            ("size", resume_card.format_size_and_branch(comparison.ends)),
+            ("size", resume_card.format_size_and_branch(comparison.head_tail)),
             ("context", resume_card.format_context(comparison.context)),
         ]
     )

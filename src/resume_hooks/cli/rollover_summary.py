@@ -23,8 +23,8 @@ from resume_hooks.derive import summary
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession
-from resume_hooks.derive.summary import SummaryOutcome, SummaryRollover, read_summary_material
-from resume_hooks.derive.verbs.rollover import rollover
+from resume_hooks.derive.summary import SummaryResult, SummaryRollover, read_summary_material
+from resume_hooks.derive.verbs.rollover import make_rollover
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
@@ -39,19 +39,21 @@ def rollover_with_summary(options: RolloverOptions) -> Receipt:
     parent = options.locate_session(allow_other_agents=True)
     model = find_requested_model(options.model, parent, options.where)
 
-    def ask_for_summary(rollover_plan: SummaryRollover, child: Receipt) -> SummaryOutcome:
+    def ask_for_summary(rollover_plan: SummaryRollover, child: Receipt) -> SummaryResult:
         progress = make_model_call_reporter(model.name, quiet=options.as_json)
         calls = ModelCalls(model, get_model_time_limit(options.timeout), progress)
         try:
             return summary.add_summary(rollover_plan, child, calls, options.where)
         except KeyboardInterrupt:
-            message = f"Interrupted: the new session has only the digest. {child.in_client}"
+            message = f"Interrupted: the new session has only the digest. {child.client_command}"
             print_text(message, err=True)
             raise
 
-    outcome = rollover(parent, options.prompt, make_caller_for_new_child(options), ask_for_summary)
+    outcome = make_rollover(
+        parent, options.prompt, make_caller_for_new_child(options), ask_for_summary
+    )
     match outcome:
-        case OpenedSession(receipt=receipt, summary=SummaryOutcome() as summary_outcome):
+        case OpenedSession(receipt=receipt, summary=SummaryResult() as summary_outcome):
             return _print_rollover(receipt, summary_outcome, model.name, options)
         case NothingWritten(receipt=receipt):
             return _print_dry_run(receipt, parent, model.name, options)
@@ -59,7 +61,7 @@ def rollover_with_summary(options: RolloverOptions) -> Receipt:
 
 
 def _print_rollover(
-    receipt: Receipt, summary_outcome: SummaryOutcome, model_name: str, options: RolloverOptions
+    receipt: Receipt, summary_outcome: SummaryResult, model_name: str, options: RolloverOptions
 ) -> Receipt:
     spent, failure, sentence_check = (
         summary_outcome.costs,

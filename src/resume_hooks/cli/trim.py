@@ -18,7 +18,7 @@ from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.verbs.children import TrimOptions, UntrimOptions
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession
-from resume_hooks.derive.trim.options import TypedOptions, make_options
+from resume_hooks.derive.trim.options import EnteredOptions, make_options
 from resume_hooks.derive.trim.plan import format_trim_preview
 from resume_hooks.derive.untrim import UntrimPlan
 from resume_hooks.derive.verbs.trim import TrimOutcome, trim
@@ -49,7 +49,7 @@ def trim_session(options: TrimOptions) -> Receipt:
             "--start would open a session that is already open", "Leave --start or --force out."
         )
     refuse_start_in_other_folder(options)
-    typed_options = TypedOptions(
+    typed_options = EnteredOptions(
         tools=options.tools,
         threshold=options.thresholds,
         keep_recent=options.keep_recent,
@@ -91,8 +91,8 @@ def _describe_trim_outcome(outcome: TrimOutcome) -> str:
             ("tokens", f"{receipt.tokens_before:,} -> about {receipt.tokens_after:,}"),
             *notes,
             ("checks", check_results_text(receipt)),
-            ("in Claude Code", receipt.in_client),
-            ("in a shell", receipt.shell),
+            ("in Claude Code", receipt.client_command),
+            ("in a shell", receipt.shell_command),
         ]
     )
 

@@ -15,9 +15,9 @@ from resume_hooks.derive.child.write_child import ChildBody
 from resume_hooks.derive.fresh_child import (
     EMPTY_CHILD_CONTENTS,
     ChildContents,
+    FreshChildPlan,
     FreshOpening,
-    FreshPlan,
-    find_plan_note,
+    find_line_about_plan,
     make_opening,
     plan_fresh_opening,
     validate_next_step,
@@ -56,7 +56,7 @@ class Writer(Protocol):
     def draft_child(
         self,
         session: SessionFile,
-        ends: HeadTail,
+        parent_ends: HeadTail,
         kind: ChildKind,
         output_dir: str | None = None,
         *,
@@ -68,11 +68,15 @@ class Writer(Protocol):
         """Return the body of a child that starts with ``opening``."""
 
     def make_conversation_body(
-        self, draft: Draft, head: bytes, introduction: str, messages: Sequence[ConversationText]
+        self,
+        draft: Draft,
+        first_line: bytes,
+        introduction: str,
+        messages: Sequence[ConversationText],
     ) -> ChildBody:
         """Return the body of a child that contains an introduction and a conversation as text.
 
-        ``head`` is the child's first line in Claude Code's format, which names the parent.
+        ``first_line`` is the child's first line in Claude Code's format, which names the parent.
         """
 
     def plan_fork(
@@ -122,11 +126,13 @@ class ForeignWriter(Writer, Protocol):
     ) -> ChildPlan:
         """Plan a copy of one of this agent's sessions, with ``clean_line`` applied to each line."""
 
-    def plan_rewound_child(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
+    def plan_child_with_rewound_records(
+        self, opening: FreshOpening, record_ids: Sequence[str]
+    ) -> ChildPlan:
         """Plan a child with the records up to the last of ``record_ids``, followed by ``opening``."""
 
 
-def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
+def plan_fresh_child(  # noqa: PLR0913 - what a fresh child may be asked for
     parent: SessionFile,
     where: Where,
     *,
@@ -136,7 +142,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     contents: ChildContents = EMPTY_CHILD_CONTENTS,
     child: Draft | None = None,
     target_agent: str = "",
-) -> FreshPlan:
+) -> FreshChildPlan:
     """Plan a fresh child of ``parent`` for ``target_agent``, by default the parent's agent.
 
     ``kind`` is ``rollover`` or ``handoff``. If ``child`` is given, it is used as the child's draft.
@@ -146,15 +152,15 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     if kind != "handoff":
         require_answers(parent)
     parent = Session.from_file(parent, where)
-    ends, writer = parent.ends, load_child_writer(parent, target_agent, where)
-    step = validate_next_step(ends, next_step)
+    parent_ends, writer = parent.ends, load_writer_for_child(parent, target_agent, where)
+    step = validate_next_step(parent_ends, next_step)
     if child is None:
-        child = writer.draft_child(parent, ends, kind, output_dir, subject=step)
+        child = writer.draft_child(parent, parent_ends, kind, output_dir, subject=step)
     notes = [describe_parent_agent(child, where)]
-    if parent.agent == CLAUDE_NAME and not child.subagent and not contents.is_new_task:
-        notes.append(find_plan_note(ends, child.ancestors, where))
+    if parent.agent == CLAUDE_NAME and not child.subagent and not contents.starts_new_task:
+        notes.append(find_line_about_plan(parent_ends, child.ancestors, where))
     note = "\n".join(filter(None, notes))
-    opening = make_opening(parent, ends, child, step, contents, where, note)
+    opening = make_opening(parent, parent_ends, child, step, contents, where, note)
     return plan_fresh_opening(opening, writer.make_opening_body(opening))
 
 
@@ -173,7 +179,7 @@ def draft_child(
     target_agent: str = "",
 ) -> Draft:
     """Return a draft of a child for ``target_agent``, by default the parent's agent."""
-    writer = load_child_writer(parent, target_agent, where)
+    writer = load_writer_for_child(parent, target_agent, where)
     return writer.draft_child(parent, Session.from_file(parent, where).ends, kind, output_dir)
 
 
@@ -199,7 +205,7 @@ def describe_parent_agent(draft: Draft, where: Where) -> str:
     ).strip()
 
 
-def load_child_writer(parent: SessionFile, target_agent: str, where: Where) -> Writer:
+def load_writer_for_child(parent: SessionFile, target_agent: str, where: Where) -> Writer:
     """Return the writer for a child of ``target_agent``, by default the parent's agent.
 
     If sessions of that agent cannot be resumed, return the writer of Claude Code.

@@ -32,26 +32,30 @@ class ClaudeWriter:
     def draft_child(
         self,
         session: SessionFile,
-        ends: HeadTail,
+        head_tail: HeadTail,
         kind: ChildKind,
         output_dir: str | None = None,
         *,
         subject: str = "",
     ) -> Draft:
         """Return the draft of a child in the project folder to which the parent belongs."""
-        return make_draft(session, ends, kind, self._where, output_dir, subject=subject)
+        return make_draft(session, head_tail, kind, self._where, output_dir, subject=subject)
 
     def make_opening_body(self, opening: FreshOpening) -> ChildBody:
         """Return the body of a child that starts with an opening."""
         return make_opening_lines(opening)
 
     def make_conversation_body(
-        self, draft: Draft, head: bytes, introduction: str, messages: Sequence[ConversationText]
+        self,
+        draft: Draft,
+        first_line: bytes,
+        introduction: str,
+        messages: Sequence[ConversationText],
     ) -> ChildBody:
         """Return the body of a child that contains a conversation as text."""
         from resume_hooks.derive.fork import make_conversation_lines
 
-        return make_conversation_lines(draft, head, introduction, messages)
+        return make_conversation_lines(draft, first_line, introduction, messages)
 
     def plan_fork(
         self,

@@ -19,7 +19,7 @@ from resume_hooks import clock
 from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, resolve_size_to_tokens
 from resume_hooks.derive.size_table import (
     HandoffSize,
-    estimate_handoff_size_bounds,
+    estimate_max_handoff_sizes,
     measure_handoff_sizes,
 )
 from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVED_TOKENS, make_options
@@ -47,26 +47,28 @@ from resume_hooks.transcripts.tokens import (
 from resume_hooks.transcripts.transcript import MAX_QUICK_SCAN_BYTES, is_live_part_within_bytes
 
 if TYPE_CHECKING:
-    from resume_hooks.derive.fresh_child import FreshPlan
+    from resume_hooks.derive.fresh_child import FreshChildPlan
 
 # Price of a token that is read from the cache, relative to the price of an uncached input token.
 CACHE_READ_RATE = 0.1
 # Price of a token that is written to the cache, for each lifetime of the cache in seconds.
-CACHE_WRITE_RATES = {
+CACHE_WRITE_PRICE_RATIOS = {
     DEFAULT_CACHE_SECONDS: 1.25,
     LONG_CACHE_SECONDS: 2.0,
 }
-OUTPUT_RATE = 5.0  # Price of an output token, relative to the price of an uncached input token.
+OUTPUT_PRICE_RATIO = (
+    5.0  # Price of an output token, relative to the price of an uncached input token.
+)
 
 
-class CacheRates(NamedTuple):
+class CachePriceRatios(NamedTuple):
     """The prices of tokens that are read from the cache, and of tokens that are written to it.
 
     They are relative to the price of an uncached input token.
     """
 
-    read_rate: float
-    write_rate: float
+    read_price_ratio: float
+    write_price_ratio: float
 
 
 class Strategy(NamedTuple):
@@ -75,7 +77,7 @@ class Strategy(NamedTuple):
     ``tokens_after`` is the size of the context. The first request sends ``cached_tokens`` and
     ``uncached_tokens``. A compaction or a summary needs another request before the first one:
     ``preceding_request_tokens`` is the number of its uncached tokens, and
-    ``preceding_request_cost`` is its whole cost in input tokens.
+    ``cost_of_preceding_request`` is its whole cost in input tokens.
     """
 
     name: str
@@ -83,33 +85,33 @@ class Strategy(NamedTuple):
     cached_tokens: int
     uncached_tokens: int
     preceding_request_tokens: int = 0
-    preceding_request_cost: float = 0.0
+    cost_of_preceding_request: float = 0.0
 
 
-def find_cache_rates(lifetime_seconds: int) -> CacheRates:
+def find_cache_rates(lifetime_seconds: int) -> CachePriceRatios:
     """Return the prices for a cache whose lifetime is ``lifetime_seconds`` seconds.
 
     If ``lifetime_seconds`` is 0, there is no cache, so all input tokens have the same price.
     """
-    if lifetime_seconds in CACHE_WRITE_RATES:
-        return CacheRates(CACHE_READ_RATE, CACHE_WRITE_RATES[lifetime_seconds])
-    return CacheRates(1.0, 1.0)
+    if lifetime_seconds in CACHE_WRITE_PRICE_RATIOS:
+        return CachePriceRatios(CACHE_READ_RATE, CACHE_WRITE_PRICE_RATIOS[lifetime_seconds])
+    return CachePriceRatios(1.0, 1.0)
 
 
-def compute_first_request_cost(strategy: Strategy, rates: CacheRates) -> float:
+def compute_first_request_cost(strategy: Strategy, rates: CachePriceRatios) -> float:
     """Return the cost of a strategy's first request, plus that of any request before it.
 
     The cost of the answer to the first request is not included.
     """
     return (
-        strategy.preceding_request_cost
-        + strategy.cached_tokens * rates.read_rate
-        + strategy.uncached_tokens * rates.write_rate
+        strategy.cost_of_preceding_request
+        + strategy.cached_tokens * rates.read_price_ratio
+        + strategy.uncached_tokens * rates.write_price_ratio
     )
 
 
 def compute_cost_of_turns(
-    strategy: Strategy, turn_count: int, recent_requests: RecentRequests, rates: CacheRates
+    strategy: Strategy, turn_count: int, recent_requests: RecentRequests, rates: CachePriceRatios
 ) -> float:
     """Return the cost of the next turns after a strategy, without the cost of their answers.
 
@@ -124,13 +126,13 @@ def compute_cost_of_turns(
     )
     return (
         compute_first_request_cost(strategy, rates)
-        + read_tokens * rates.read_rate
-        + later_request_count * growth_per_request * rates.write_rate
+        + read_tokens * rates.read_price_ratio
+        + later_request_count * growth_per_request * rates.write_price_ratio
     )
 
 
 def count_turns_to_break_even(
-    strategy: Strategy, baseline: Strategy, recent_requests: RecentRequests, rates: CacheRates
+    strategy: Strategy, baseline: Strategy, recent_requests: RecentRequests, rates: CachePriceRatios
 ) -> int | None:
     """Return the number of turns after which ``strategy`` costs less than ``baseline``.
 
@@ -140,7 +142,7 @@ def count_turns_to_break_even(
     extra_first_cost = compute_first_request_cost(strategy, rates) - compute_first_request_cost(
         baseline, rates
     )
-    saved_per_request = (baseline.tokens_after - strategy.tokens_after) * rates.read_rate
+    saved_per_request = (baseline.tokens_after - strategy.tokens_after) * rates.read_price_ratio
     if extra_first_cost < (recent_requests.requests_per_turn - 1) * saved_per_request:
         return 1
     if saved_per_request <= 0:
@@ -151,7 +153,7 @@ def count_turns_to_break_even(
     )
 
 
-MAX_LIVE_BYTES_IN_SHELL = (
+MAX_QUICK_SCAN_BYTES_IN_SHELL = (
     24 * 1024 * 1024
     # In a shell, strategies are compared only if the live part of the session has at most this
     # number of bytes. These are about a million tokens.
@@ -159,12 +161,12 @@ MAX_LIVE_BYTES_IN_SHELL = (
 # The size of a typical turn is estimated only if at least this number of turns was counted.
 MIN_COUNTED_TURNS = 3
 # If the context has space for fewer prompts than this number, a strategy is recommended.
-MIN_PROMPTS_LEFT = 3
+MIN_REMAINING_PROMPTS = 3
 # If at least this percentage of the context window is used, a strategy is recommended.
 NEARLY_FULL_PERCENT = 80
 # If a trimmed session uses more than this percentage of the window, a handoff is recommended
 # instead.
-MAX_TRIMMED_PERCENT = 50
+MAX_CONTEXT_PERCENT_AFTER_TRIM = 50
 COLD_CACHE_REASON = "the prompt cache expired"
 """The reason for a recommendation if the context has enough space but the session's cache has expired.
 
@@ -195,7 +197,7 @@ FRESH_STRATEGIES = frozenset({HANDOFF, ROLLOVER})
 """Strategies that are possible only if the session has at least one prompt."""
 
 
-class Estimate(NamedTuple):
+class StrategyEstimate(NamedTuple):
     """The estimated size and costs of a strategy. All costs are in input tokens.
 
     ``tokens_after`` is the size of the context. ``uncached_tokens`` and ``next_turn_cost`` are for
@@ -203,7 +205,8 @@ class Estimate(NamedTuple):
     after which the strategy costs less than the strategy "go on". It is None if the strategy never
     costs less, and for "go on" itself.
 
-    ``warm_cost`` and ``cold_cost`` are the costs of the strategy's first request with a warm and
+    ``warm_cache_cost_tokens`` and ``cold_cache_cost_tokens`` are the costs of the strategy's first
+    request with a warm and
     with a cold API cache. If a model has to be called before that request, for example for a
     summary, they include the cost of this call.
     """
@@ -213,20 +216,21 @@ class Estimate(NamedTuple):
     uncached_tokens: int
     next_turn_cost: int
     turns_to_pay_off: int | None
-    warm_cost: int
-    cold_cost: int
+    warm_cache_cost_tokens: int
+    cold_cache_cost_tokens: int
 
 
 class SizeEstimate(NamedTuple):
     """The estimate for a handoff of one size, or for a fork, which is offered as the size ``all``.
 
-    ``warm_cost`` and ``cold_cost`` are the costs of the first request with a warm and with a cold
+    ``warm_cache_cost_tokens`` and ``cold_cache_cost_tokens`` are the costs of the first request
+    with a warm and with a cold
     cache.
     """
 
     measured_size: HandoffSize
-    warm_cost: int
-    cold_cost: int
+    warm_cache_cost_tokens: int
+    cold_cache_cost_tokens: int
 
 
 class Advice(NamedTuple):
@@ -250,14 +254,14 @@ class Comparison(NamedTuple):
     """
 
     session_id: str
-    ends: HeadTail
+    head_tail: HeadTail
     folder: str
     context: ContextSize
     recent_requests: RecentRequests
     base_request: FirstRequest
     seconds_since_request: int | None
     is_cache_warm: bool
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[StrategyEstimate, ...]
     handoff_sizes: tuple[SizeEstimate, ...]
     is_trim_estimated: bool
     is_handoff_planned: bool
@@ -305,16 +309,16 @@ class _TrimEstimate(NamedTuple):
 
 
 def compare_strategies(
-    session: SessionFile, where: Where, instant: str, *, max_live_bytes: int = MAX_QUICK_SCAN_BYTES
+    session: SessionFile, where: Where, now: str, *, max_live_bytes: int = MAX_QUICK_SCAN_BYTES
 ) -> Comparison:
-    """Compare the strategies for continuing a session at the time ``instant``.
+    """Compare the strategies for continuing a session at the time ``now``.
 
     A trim is estimated only if the live part of the session has at most ``max_live_bytes`` bytes.
     Raises the errors of ``scan_session``.
     """
-    now_ms = clock.to_milliseconds(instant) or 0
+    now_ms = clock.to_milliseconds(now) or 0
     session = Session.from_file(session, where)
-    ends = session.head_tail
+    head_tail = session.head_tail
     if max_live_bytes == MAX_QUICK_SCAN_BYTES:
         trim_estimated = session.is_quick_to_read
     else:
@@ -322,13 +326,13 @@ def compare_strategies(
     trim_estimate = _estimate_trim(session, where) if trim_estimated else None
     context = trim_estimate.context_before if trim_estimate else session.context
     recent_requests = api_usage.read_recent_requests(session.file)
-    base = api_usage.measure_first_request(ends, where)
+    base = api_usage.measure_first_request(head_tail, where)
     base = FirstRequest(
         min(base.tokens, context.tokens),
         min(base.tokens_shared_with_other_sessions, context.tokens),
     )
     warm = recent_requests.is_warm(now_ms)
-    has_handoff_plan = ends.size <= max_live_bytes
+    has_handoff_plan = head_tail.size <= max_live_bytes
     if has_handoff_plan:
         handoff_plan = _plan_default_handoff(session, where)
         tokens_after_handoff = handoff_plan.sizes.tokens_after if handoff_plan else base.tokens
@@ -341,7 +345,7 @@ def compare_strategies(
         fixed_tokens = base.tokens + _estimate_lineage_tokens(session)
         default_tokens = resolve_size_to_tokens("", where)
         tokens_after_handoff = fixed_tokens + default_tokens
-        measured_sizes = estimate_handoff_size_bounds(fixed_tokens, default_tokens)
+        measured_sizes = estimate_max_handoff_sizes(fixed_tokens, default_tokens)
     remaining_prompts = estimate_prompts_left(context, recent_requests)
     # The summary covers the whole conversation. The chain contains the whole conversation only if
     # it does not start with a compaction.
@@ -351,7 +355,7 @@ def compare_strategies(
     if is_uncompacted:
         summary_input = context.tokens - base.tokens
     else:
-        summary_input = round(ends.size / CHARACTERS_PER_TOKEN)
+        summary_input = round(head_tail.size / CHARACTERS_PER_TOKEN)
     measurements = _Measurements(
         context,
         recent_requests,
@@ -361,11 +365,11 @@ def compare_strategies(
         min(summary_input, SUMMARY_INPUT_TOKENS),
     )
     estimates = _estimate_strategies(measurements, is_warm=warm)
-    if ends.is_blank:
+    if head_tail.is_blank:
         estimates = tuple(
             estimate for estimate in estimates if estimate.name not in FRESH_STRATEGIES
         )
-    chosen_advice = recommend_for_context(
+    chosen_advice = recommend_strategy_for_context(
         context, trim_estimate.context_after if trim_estimate else None, remaining_prompts
     )
     if (
@@ -377,8 +381,8 @@ def compare_strategies(
         chosen_advice = _recommend_for_cold_cache(context, estimates)
     return Comparison(
         session_id=session.session_id,
-        ends=ends,
-        folder=home_folder_of_session(ends, where),
+        head_tail=head_tail,
+        folder=home_folder_of_session(head_tail, where),
         context=context,
         recent_requests=recent_requests,
         base_request=base,
@@ -386,7 +390,7 @@ def compare_strategies(
         is_cache_warm=warm,
         estimates=estimates,
         handoff_sizes=_estimate_handoff_sizes(
-            () if ends.is_blank else measured_sizes, measurements
+            () if head_tail.is_blank else measured_sizes, measurements
         ),
         is_trim_estimated=trim_estimated,
         is_handoff_planned=has_handoff_plan,
@@ -397,19 +401,19 @@ def compare_strategies(
 
 def recommend_strategy(path: str, where: Where) -> Advice:
     """Return the recommended strategy for a session that is full."""
-    trim_estimate = _estimate_quick_trim(path, where)
-    return _choose_strategy(trim_estimate.context_after if trim_estimate else None)
+    trim_estimate = _estimate_trim_if_quick(path, where)
+    return _recommend_trim_or_handoff(trim_estimate.context_after if trim_estimate else None)
 
 
 class FreedTokens(NamedTuple):
     """The number of tokens that a trim with default options would remove.
 
-    ``trimmed_copy_tokens`` is the number for a trimmed copy, and ``in_place_tokens`` is that for a trim in
+    ``freed_by_trimmed_copy`` is the number for a trimmed copy, and ``freed_in_place`` is that for a trim in
     the running client.
     """
 
-    trimmed_copy_tokens: int
-    in_place_tokens: int
+    freed_by_trimmed_copy: int
+    freed_in_place: int
 
 
 def count_freed_tokens(path: str, where: Where) -> FreedTokens:
@@ -429,12 +433,12 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
         return FreedTokens(0, 0)
     decisions = (
         plan.decide_trim(scanned_session, make_options(), where),
-        in_client.decide_in_client_trim(scanned_session, make_options(), where),
+        in_client.decide_trim_in_client(scanned_session, make_options(), where),
     )
     return FreedTokens(*(decision.savings.tokens for decision in decisions))
 
 
-def _estimate_quick_trim(path: str, where: Where) -> _TrimEstimate | None:
+def _estimate_trim_if_quick(path: str, where: Where) -> _TrimEstimate | None:
     if is_live_part_within_bytes(path, MAX_QUICK_SCAN_BYTES):
         return _estimate_trim(session_file(path), where)
     return None
@@ -462,7 +466,7 @@ def estimate_prompts_left(context: ContextSize, recent_requests: RecentRequests)
     return remaining_turns // rounding_step * rounding_step
 
 
-def recommend_for_context(
+def recommend_strategy_for_context(
     context: ContextSize, trimmed_context: ContextSize | None, remaining_prompts: int | None = None
 ) -> Advice | None:
     """Return a recommendation if the context is nearly full, or None while it has enough space.
@@ -473,13 +477,15 @@ def recommend_for_context(
     if (
         context.max_percent < NEARLY_FULL_PERCENT
         and not context.compacts_at_once
-        and (remaining_prompts is None or remaining_prompts >= MIN_PROMPTS_LEFT)
+        and (remaining_prompts is None or remaining_prompts >= MIN_REMAINING_PROMPTS)
     ):
         return None
-    return _choose_strategy(trimmed_context)
+    return _recommend_trim_or_handoff(trimmed_context)
 
 
-def _recommend_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate]) -> Advice | None:
+def _recommend_for_cold_cache(
+    context: ContextSize, estimates: Sequence[StrategyEstimate]
+) -> Advice | None:
     """Recommend a strategy that makes the next prompt of a large session cheaper, or return None.
 
     Only strategies that pay off with the next turn are considered. A trim is recommended if it
@@ -503,8 +509,11 @@ def _recommend_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate
     return None
 
 
-def _choose_strategy(trimmed_context: ContextSize | None) -> Advice:
-    if trimmed_context is not None and trimmed_context.max_percent <= MAX_TRIMMED_PERCENT:
+def _recommend_trim_or_handoff(trimmed_context: ContextSize | None) -> Advice:
+    if (
+        trimmed_context is not None
+        and trimmed_context.max_percent <= MAX_CONTEXT_PERCENT_AFTER_TRIM
+    ):
         return Advice(TRIM, f"mostly tool output: {_format_size(trimmed_context)} left")
     return Advice(HANDOFF, "it leaves the most room")
 
@@ -545,7 +554,7 @@ def _estimate_lineage_tokens(session: Session) -> int:
     return round(len(block) / CHARACTERS_PER_TOKEN)
 
 
-def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | None:
+def _plan_default_handoff(session: SessionFile, where: Where) -> FreshChildPlan | None:
     """Plan a handoff of the default size, without a next step.
 
     Return None if a handoff is impossible.
@@ -559,7 +568,7 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
         contents = ChildContents(
             build_digest(session, where), opening_tokens=resolve_size_to_tokens("", where)
         )
-        return agents.plan_fresh(session, where, kind="handoff", contents=contents)
+        return agents.plan_fresh_child(session, where, kind="handoff", contents=contents)
     except (NothingToHandOff, UsageError):
         return None
 
@@ -581,7 +590,7 @@ def _list_strategies(measurements: _Measurements, *, is_warm: bool) -> list[Stra
     else:
         cached_tokens = 0
 
-    def make_fresh_strategy(
+    def make_strategy_with_new_session(
         name: str, tokens_after: int, input_tokens: int = 0, output_tokens: int = 0
     ) -> Strategy:
         return _make_new_session_strategy(
@@ -600,12 +609,12 @@ def _list_strategies(measurements: _Measurements, *, is_warm: bool) -> list[Stra
     return [
         baseline,
         *(
-            [make_fresh_strategy(TRIM, trim_estimate.context_after.tokens)]
+            [make_strategy_with_new_session(TRIM, trim_estimate.context_after.tokens)]
             if trim_estimate and trim_estimate.context_after
             else []
         ),
-        make_fresh_strategy(HANDOFF, tokens_after_handoff),
-        make_fresh_strategy(
+        make_strategy_with_new_session(HANDOFF, tokens_after_handoff),
+        make_strategy_with_new_session(
             ROLLOVER,
             tokens_after_handoff + ROLLOVER_SUMMARY_TOKENS,
             summary_input_tokens,
@@ -619,9 +628,9 @@ def _list_strategies(measurements: _Measurements, *, is_warm: bool) -> list[Stra
             base.tokens_shared_with_other_sessions,
             compacted_tokens - base.tokens_shared_with_other_sessions,
             baseline.uncached_tokens,
-            cached_tokens * rates.read_rate
-            + baseline.uncached_tokens * rates.write_rate
-            + summary_tokens * OUTPUT_RATE,
+            cached_tokens * rates.read_price_ratio
+            + baseline.uncached_tokens * rates.write_price_ratio
+            + summary_tokens * OUTPUT_PRICE_RATIO,
         ),
     ]
 
@@ -640,7 +649,7 @@ def _make_new_session_strategy(
         min(cached_tokens, tokens_after),
         tokens_after - min(cached_tokens, tokens_after),
         input_tokens,
-        input_tokens + output_tokens * OUTPUT_RATE,
+        input_tokens + output_tokens * OUTPUT_PRICE_RATIO,
     )
 
 
@@ -660,7 +669,7 @@ def _estimate_handoff_sizes(
     else:
         whole_session = []
 
-    def compute_size_cost(size: HandoffSize, cached_tokens: int) -> int:
+    def compute_handoff_cost(size: HandoffSize, cached_tokens: int) -> int:
         return round(
             compute_first_request_cost(
                 _make_new_session_strategy(size.size, size.tokens_after, cached_tokens), rates
@@ -668,7 +677,7 @@ def _estimate_handoff_sizes(
         )
 
     return tuple(
-        SizeEstimate(size, compute_size_cost(size, cached_tokens), compute_size_cost(size, 0))
+        SizeEstimate(size, compute_handoff_cost(size, cached_tokens), compute_handoff_cost(size, 0))
         for size in (*sizes, *whole_session)
     )
 
@@ -687,14 +696,16 @@ def _estimate_kept_and_summary_tokens(chain: list[Node], base: FirstRequest) -> 
     ) or COMPACTION_SUMMARY_TOKENS
 
 
-def _estimate_strategies(measurements: _Measurements, *, is_warm: bool) -> tuple[Estimate, ...]:
+def _estimate_strategies(
+    measurements: _Measurements, *, is_warm: bool
+) -> tuple[StrategyEstimate, ...]:
     recent_requests = measurements.recent_requests
     rates = find_cache_rates(recent_requests.cache_seconds)
     warm_strategies = _list_strategies(measurements, is_warm=True)
     cold_strategies = _list_strategies(measurements, is_warm=False)
     strategies = warm_strategies if is_warm else cold_strategies
     baseline = strategies[0]
-    estimates: list[Estimate] = []
+    estimates: list[StrategyEstimate] = []
     for strategy, warm_strategy, cold_strategy in zip(
         strategies, warm_strategies, cold_strategies, strict=True
     ):
@@ -702,14 +713,14 @@ def _estimate_strategies(measurements: _Measurements, *, is_warm: bool) -> tuple
         if strategy is not baseline:
             break_even_count = count_turns_to_break_even(strategy, baseline, recent_requests, rates)
         estimates.append(
-            Estimate(
+            StrategyEstimate(
                 name=strategy.name,
                 tokens_after=strategy.tokens_after,
                 uncached_tokens=strategy.preceding_request_tokens + strategy.uncached_tokens,
                 next_turn_cost=round(compute_cost_of_turns(strategy, 1, recent_requests, rates)),
                 turns_to_pay_off=break_even_count,
-                warm_cost=round(compute_first_request_cost(warm_strategy, rates)),
-                cold_cost=round(compute_first_request_cost(cold_strategy, rates)),
+                warm_cache_cost_tokens=round(compute_first_request_cost(warm_strategy, rates)),
+                cold_cache_cost_tokens=round(compute_first_request_cost(cold_strategy, rates)),
             )
         )
     return tuple(estimates)

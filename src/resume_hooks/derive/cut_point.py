@@ -31,7 +31,7 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
-EARLIEST_CUT_ADVICE = (
+TOO_EARLY_CUT_ADVICE = (
     "A cut keeps at least one prompt: name a later record, or start fresh with resume-hooks "
     "rollover --quick."
 )
@@ -40,7 +40,7 @@ EARLIEST_CUT_ADVICE = (
 class CutTarget(NamedTuple):
     """The last record to keep.
 
-    If ``keeps_results`` is true, the results of the record's calls are kept too. Otherwise the cut
+    If ``includes_results`` is true, the results of the record's calls are kept too. Otherwise the cut
     moves back until no call lacks its result. ``remark`` tells the user how the record was chosen.
 
     If ``ignores_preserved_records`` is true, the cut is made in the conversation from before the
@@ -48,7 +48,7 @@ class CutTarget(NamedTuple):
     """
 
     node: Node
-    keeps_results: bool = True
+    includes_results: bool = True
     remark: str = ""
     ignores_preserved_records: bool = False
 
@@ -73,7 +73,7 @@ class Cut(NamedTuple):
 
     ``last_message`` is the last message among them. ``turn_number`` is the number of the turn of
     that message, counted as in ``outline``, or None if only the end of the file was read.
-    ``move_direction`` is -1 if the cut moved back from the requested record, 1 if it moved forward,
+    ``shift_direction`` is -1 if the cut moved back from the requested record, 1 if it moved forward,
     and otherwise 0.
     """
 
@@ -81,7 +81,7 @@ class Cut(NamedTuple):
     nodes: tuple[Node, ...]
     last_message: Node
     turn_number: int | None
-    move_direction: int
+    shift_direction: int
     remarks: tuple[str, ...]
 
 
@@ -102,14 +102,14 @@ class CutAtRecord(NamedTuple):
         """Return the requested record. If it is not a message, return the last message before it."""
         record = self.record
         if isinstance(record, int):
-            return self._find_last_message_up_to(
+            return self._find_last_message_at_or_before(
                 transcript, record, transcript.line_count, attrgetter("line_number")
             )
         if isinstance(record, str):
             return self._find_record_with_uuid(transcript, record)
         if record.uuid:  # The uuid is still valid even if the record's line number has changed.
             return self._find_record_with_uuid(transcript, record.uuid)
-        return self._find_last_message_up_to(
+        return self._find_last_message_at_or_before(
             transcript, record.offset, transcript.size, attrgetter("offset")
         )
 
@@ -119,11 +119,11 @@ class CutAtRecord(NamedTuple):
             if node.uuid.lower() == uuid.lower():
                 matching_nodes.append(node)
         if not matching_nodes:
-            _refuse_missing_record(transcript, f"No {self.description}")
+            _raise_if_record_missing(transcript, f"No {self.description}")
             return None
         return CutTarget(_require_conversation_node(matching_nodes, self.description))
 
-    def _find_last_message_up_to(
+    def _find_last_message_at_or_before(
         self,
         transcript: Transcript,
         line_position: int,
@@ -138,7 +138,7 @@ class CutAtRecord(NamedTuple):
         """
         if line_position >= end_position:
             valid_lines = f"lines 0 to {transcript.line_count - 1}"
-            _refuse_missing_record(
+            _raise_if_record_missing(
                 transcript, f"No {self.description}: the session has {valid_lines}"
             )
             return None
@@ -150,7 +150,7 @@ class CutAtRecord(NamedTuple):
             return CutTarget(_require_conversation_node(earlier_nodes[-1:], self.description))
         last_node = _find_last_conversation_node(earlier_nodes)
         if last_node is None:
-            _refuse_missing_record(
+            _raise_if_record_missing(
                 transcript, f"There is no message at or before {self.description}"
             )
             return None
@@ -181,7 +181,7 @@ class CutAtMessage(NamedTuple):
                     answer_nodes.append(node)
         if answer_nodes and self.message_id:
             return CutTarget(_require_conversation_node(answer_nodes, self.description))
-        _refuse_missing_record(transcript, f"No {self.description}")
+        _raise_if_record_missing(transcript, f"No {self.description}")
         return None
 
 
@@ -227,9 +227,9 @@ class CutBeforeInstant(NamedTuple):
                 else ""
             )
             raise UsageError(
-                f"There is no message {self.description}", f"{hint}{EARLIEST_CUT_ADVICE}"
+                f"There is no message {self.description}", f"{hint}{TOO_EARLY_CUT_ADVICE}"
             )
-        return CutTarget(last_node, keeps_results=False)
+        return CutTarget(last_node, includes_results=False)
 
 
 class CutAtTurn(NamedTuple):
@@ -337,7 +337,7 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
         return None
     target_count = _count_records_up_to(conversation, target.node.uuid)
     kept_count = (
-        find_min_valid_record_count(conversation, target_count) if target.keeps_results else 0
+        find_min_valid_record_count(conversation, target_count) if target.includes_results else 0
     )
     if not kept_count:
         kept_count = find_max_valid_record_count(conversation, target_count)
@@ -345,10 +345,10 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
     messages = [node for node in kept_nodes if node.is_message]
     if not any(node.is_prompt or node.is_summary or node.kind == ASSISTANT for node in messages):
         raise UsageError(
-            f"There is no message before the cut ({selector.description})", EARLIEST_CUT_ADVICE
+            f"There is no message before the cut ({selector.description})", TOO_EARLY_CUT_ADVICE
         )
     last_message = messages[-1]
-    move_direction, split_remark = 0, ""
+    shift_direction, split_remark = 0, ""
     if any(
         node.is_message
         for node in conversation.nodes[
@@ -356,16 +356,16 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
         ]
     ):
         if kept_count > target_count:
-            move_direction, direction_word = 1, "forward"
+            shift_direction, direction_word = 1, "forward"
         else:
-            move_direction, direction_word = -1, "back"
+            shift_direction, direction_word = -1, "back"
         split_remark = (
             f"The cut moved {direction_word} to record {last_message.line_number}, "
             "so that no tool call is split."
         )
     remarks = tuple(filter(None, (target.remark, branch_remark, split_remark)))
     turn = _find_turn_number(transcript, last_message)
-    return Cut(selector.description, kept_nodes, last_message, turn, move_direction, remarks)
+    return Cut(selector.description, kept_nodes, last_message, turn, shift_direction, remarks)
 
 
 def _count_records_up_to(conversation: LinearChain, uuid: str) -> int:
@@ -387,7 +387,7 @@ def _find_turn_number(transcript: Transcript, node: Node) -> int | None:
     return sum(row.is_prompt and not row.is_copied for row in earlier_nodes)
 
 
-def _refuse_missing_record(transcript: Transcript, description: str) -> None:
+def _raise_if_record_missing(transcript: Transcript, description: str) -> None:
     """Raise UsageError for a record that is missing.
 
     If only the end of the file was read, raise nothing, because the record may be in the part that

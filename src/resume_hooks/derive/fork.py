@@ -20,10 +20,10 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.derive import cut_point
-from resume_hooks.derive.child.draft import Draft, find_owning_session, make_draft
+from resume_hooks.derive.child.draft import Draft, find_session_owning_folder, make_draft
 from resume_hooks.derive.child.inherited_metadata import (
     Relocation,
-    copy_lines_about_shortened_results,
+    copy_lines_about_replaced_results,
     copy_lines_after_chain,
     plan_relocation,
     select_snapshots,
@@ -60,7 +60,7 @@ from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 from resume_hooks.transcripts.write_scan import CopyPreparationObserver
 
 FORK_KIND: Final = "fork"
-REHOME_KIND: Final = "rehome"
+MOVED_FORK_KIND: Final = "rehome"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class ForkPlan(ChildPlan):
             return (
                 node is None
                 or node.uuid not in uuids
-                or record.get("forkedFrom") == _make_forked_from_field(parent_id, node.uuid)
+                or record.get("forkedFrom") == _make_fork_origin_field(parent_id, node.uuid)
             )
 
         return [
@@ -144,8 +144,8 @@ def plan_fork(
     relocation = _plan_relocation_to(parent, home, where)
     child = make_draft(
         session,
-        parent.ends,
-        REHOME_KIND if relocation else FORK_KIND,
+        parent.head_tail,
+        MOVED_FORK_KIND if relocation else FORK_KIND,
         where,
         output_dir,
         home=relocation.new_home if relocation else "",
@@ -153,13 +153,13 @@ def plan_fork(
     lineage = child.lineage_text if relocation else make_lineage_if_needed(child, kept_transcript)
     if (
         relocation
-        and relocation.old_home_names
-        and relocation.new_home not in relocation.old_home_names
+        and relocation.old_home_paths
+        and relocation.new_home not in relocation.old_home_paths
     ):
-        lineage += f"\n{describe_move(relocation.old_home, relocation.new_home)}"
+        lineage += f"\n{describe_move(relocation.old_home_folder, relocation.new_home)}"
     tokens_before, snapshots = (
         parent.context.tokens,
-        select_snapshots(kept_transcript, parent.write_observer),
+        select_snapshots(kept_transcript, parent.preparation_observer),
     )
     tokens_after = (
         parent.count_sent_tokens(kept_transcript.chain, where) if cut_result else tokens_before
@@ -169,22 +169,22 @@ def plan_fork(
         body=plan_chain_rewrite(
             child,
             kept_transcript,
-            parent.write_observer,
-            head=child.make_first_line(parent.make_child_size(tokens_after)),
+            parent.preparation_observer,
+            first_line=child.make_first_line(parent.make_child_size(tokens_after)),
             lineage=lineage,
             metadata_lines=[
-                *copy_lines_about_shortened_results(
-                    kept_transcript, parent.write_observer, child.session_id
+                *copy_lines_about_replaced_results(
+                    kept_transcript, parent.preparation_observer, child.session_id
                 ),
                 *copy_lines_after_chain(
                     kept_transcript,
-                    parent.write_observer,
-                    parent.ends,
+                    parent.preparation_observer,
+                    parent.head_tail,
                     child.session_id,
                     relocation,
                 ),
             ],
-            edit_line=_ForkLineEdit(child.parent.session_id, relocation),
+            line_edit=_ForkLineEdit(child.parent.session_id, relocation),
             allowed_thinking_hashes=frozenset(parent.child_observer.thinking_hashes),
         ),
         sizes=Sizes(tokens_before, tokens_after),
@@ -220,10 +220,10 @@ class _ForkLineEdit:
                 # If the chain does not start with a boundary, the first record is our lineage,
                 # which already has the new folder.
             )
-        return add_field(body, "forkedFrom", _make_forked_from_field(self._parent_id, node.uuid))
+        return add_field(body, "forkedFrom", _make_fork_origin_field(self._parent_id, node.uuid))
 
 
-def _make_forked_from_field(parent_id: str, uuid: str) -> dict[str, str]:
+def _make_fork_origin_field(parent_id: str, uuid: str) -> dict[str, str]:
     return {"sessionId": parent_id, "messageUuid": uuid}
 
 
@@ -240,15 +240,17 @@ def scan_and_cut(
         return parent, None
     cut = cut_point.cut_conversation(parent.transcript, selector)
     if cut is None:
-        write_observer, child_observer, pieces = (
+        preparation_observer, child_observer, pieces = (
             CopyPreparationObserver(),
             ChildObserver(),
             PieceCollector(),
         )
         whole_transcript = scan_transcript(
-            session.file, observers=(write_observer, child_observer, pieces)
+            session.file, observers=(preparation_observer, child_observer, pieces)
         )
-        parent = make_parent_scan(session, whole_transcript, write_observer, child_observer, pieces)
+        parent = make_parent_scan(
+            session, whole_transcript, preparation_observer, child_observer, pieces
+        )
         cut = cut_point.cut_conversation(whole_transcript, selector)
     return parent, cut
 
@@ -260,18 +262,21 @@ def _plan_relocation_to(parent: ParentScan, home: str | None, where: Where) -> R
     new_home = canonical_path(home)
     if not home or not os.path.isdir(home):
         raise UsageError(f"{home} is not a folder", "Name an existing folder for the session.")
-    current_home, recorded_folders = home_folder_of_session(parent.ends, where), parent.ends.folders
-    old_home = (
+    current_home, recorded_folders = (
+        home_folder_of_session(parent.head_tail, where),
+        parent.head_tail.folders,
+    )
+    old_home_folder = (
         current_home
         if current_home in recorded_folders or not recorded_folders
         else recorded_folders[0]
     )
     is_at_home = project_folder_of_session(
-        find_owning_session(parent.session).path, where
+        find_session_owning_folder(parent.session).path, where
     ) in project_folders(new_home, where)
-    if is_at_home and canonical_path(old_home) == new_home:
+    if is_at_home and canonical_path(old_home_folder) == new_home:
         return None
-    return plan_relocation(old_home, new_home)
+    return plan_relocation(old_home_folder, new_home)
 
 
 def _list_snapshot_notes(relocation: Relocation) -> list[str]:
@@ -285,7 +290,7 @@ def _list_snapshot_notes(relocation: Relocation) -> list[str]:
     return [
         (
             f"The session's file backups were not copied: they belong to the files below "
-            f"{relocation.old_home}, which still exists."
+            f"{relocation.old_home_folder}, which still exists."
         )
     ]
 
@@ -346,14 +351,14 @@ def convert_conversation_to_text(transcript: Transcript, session_id: str) -> lis
 
 
 def make_conversation_lines(
-    child: Draft, head: bytes, introduction: str, messages: Sequence[ConversationText]
+    child: Draft, first_line: bytes, introduction: str, messages: Sequence[ConversationText]
 ) -> FreshLines:
     """Return the lines of a Claude Code session that contains a conversation as text.
 
     The model reads ``introduction`` first, and the screen does not show it.
     """
     setting, last_id = child.attributes, str(uuid.uuid4())
-    unterminated_lines = [head, lineage_line(setting, None, last_id, introduction)]
+    unterminated_lines = [first_line, lineage_line(setting, None, last_id, introduction)]
     for message in messages:
         setting = setting._replace(created_at=clock.add_millisecond(setting.created_at))
         own_id = str(uuid.uuid4())
@@ -391,7 +396,7 @@ def _format_block(block: Record, tool_names: dict[str, str], reference: str) -> 
     return ""
 
 
-def _shorten_text(text: str, max_characters: int, reference: str) -> str:
+def _shorten_text(text: str, max_characters: int, full_text_reference: str) -> str:
     if len(text) <= max_characters:
         return text
-    return f"{text[:max_characters]}… ({len(text):,} characters, whole: {reference})"
+    return f"{text[:max_characters]}… ({len(text):,} characters, whole: {full_text_reference})"

@@ -70,7 +70,7 @@ The title is before the opening and within the first 64 KB of the file, which cl
 lists of sessions.
 """
 
-OPENING_LINE_NUMBER = 2
+OPENING_RECORD_LINE_NUMBER = 2
 # Line number of the record with a child's whole digest. The card is on the next line.
 DIGEST_LINE_NUMBER = 3
 
@@ -82,9 +82,9 @@ _PLAN_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,200}")
 # own until it enters plan mode.
 MAX_PLAN_ANCESTORS = 5
 # This number of bytes at the start of a plan is searched for its first line.
-_MAX_PLAN_HEAD_BYTES = 4096
+_MAX_READ_PLAN_BYTES = 4096
 
-SECTIONS_BY_CARD_LIST = (
+DIGEST_SECTIONS_BY_LIST_NAME = (
     ("files", (CHANGED_FILES_SECTION, READ_FILES_SECTION)),
     ("commands", (COMMANDS_SECTION, OTHER_COMMANDS_SECTION)),
     ("failures", (ERRORS_SECTION, FAILURES_SECTION, REFUSALS_SECTION)),
@@ -98,7 +98,7 @@ class ChildContents(NamedTuple):
 
     ``summary`` comes from a model and has no blank lines. ``opening_tokens`` is the size of the
     opening. ``edited_digest`` is the digest that the opening shows if the user edited it. The
-    record with the whole digest does not contain the user's changes. If ``is_new_task`` is true,
+    record with the whole digest does not contain the user's changes. If ``starts_new_task`` is true,
     the next step does not belong to the parent's work, so the child does not take over the plan and
     the task list.
     """
@@ -106,29 +106,29 @@ class ChildContents(NamedTuple):
     digest: Digest | None = None
     summary: str = ""
     edited_digest: str = ""
-    is_new_task: bool = False
+    starts_new_task: bool = False
     opening_tokens: int = DEFAULT_OPENING_TOKENS
 
 
 EMPTY_CHILD_CONTENTS = ChildContents()
-EMPTY_DIGEST_OPENING = DigestOpening("")
+NO_DIGEST_OPENING = DigestOpening("")
 
 
 class FreshOpening(NamedTuple):
     """The opening of a fresh child, and all other data that the plan of the child needs.
 
-    ``text`` is for the child's model, and ``card`` is for the screen. ``head`` is the child's first
+    ``text`` is for the child's model, and ``screen_text`` is for the screen. ``first_line`` is the child's first
     line. ``digest_opening`` is the digest in ``text``. It is empty if the user edited the digest.
     """
 
     child: Draft
-    head: bytes
+    first_line: bytes
     text: str
-    card: str
-    ends: HeadTail
+    screen_text: str
+    parent_ends: HeadTail
     sizes: Sizes
     contents: ChildContents = EMPTY_CHILD_CONTENTS
-    digest_opening: DigestOpening = EMPTY_DIGEST_OPENING
+    digest_opening: DigestOpening = NO_DIGEST_OPENING
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class FreshLines(ChildBody):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FreshPlan(ChildPlan):
+class FreshChildPlan(ChildPlan):
     """The plan of a fresh child.
 
     ``opening`` is the first text for the child's model. ``digest_opening`` is the digest in that
@@ -168,17 +168,17 @@ class FreshPlan(ChildPlan):
 
     opening: str
     contents: ChildContents = EMPTY_CHILD_CONTENTS
-    digest_opening: DigestOpening = EMPTY_DIGEST_OPENING
+    digest_opening: DigestOpening = NO_DIGEST_OPENING
 
     @property
     def copies_tasks(self) -> bool:
         """Whether the parent's task list is copied for the child."""
-        return not self.contents.is_new_task and self.draft.continues_same_work
+        return not self.contents.starts_new_task and self.draft.continues_same_work
 
 
 def make_opening(
     parent: Session,
-    ends: HeadTail,
+    parent_ends: HeadTail,
     child: Draft,
     next_step: str,
     contents: ChildContents,
@@ -191,11 +191,11 @@ def make_opening(
     """
     contents = _redact_digest(contents, child)
     if contents.edited_digest:
-        digest_opening = EMPTY_DIGEST_OPENING
+        digest_opening = NO_DIGEST_OPENING
     else:
         digest_opening = shorten_digest_to_fit(contents, child, parent)
     summary = "\n".join(filter(None, (note, contents.summary)))
-    if contents.is_new_task:
+    if contents.starts_new_task:
         step = next_step_for_task(next_step)
     else:
         step = next_step
@@ -207,7 +207,7 @@ def make_opening(
     )
     card, _ = redact(_format_card(child, next_step, contents, digest_opening))
     tokens_before = parent.context.tokens
-    base_tokens = min(measure_first_request(ends, where).tokens, tokens_before)
+    base_tokens = min(measure_first_request(parent_ends, where).tokens, tokens_before)
     sizes = Sizes(
         tokens_before, base_tokens + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN)
     )
@@ -217,31 +217,31 @@ def make_opening(
         tokens.detect_large_window(parent.file, tokens_before),
     )
     opening_tokens = contents.opening_tokens if contents.digest else 0
-    head = child.make_first_line(
+    first_line = child.make_first_line(
         size, has_summary=bool(contents.summary), opening_tokens=opening_tokens
     )
-    return FreshOpening(child, head, text, card, ends, sizes, contents, digest_opening)
+    return FreshOpening(child, first_line, text, card, parent_ends, sizes, contents, digest_opening)
 
 
 def make_opening_lines(opening: FreshOpening) -> FreshLines:
     """Return the lines of a Claude Code child with this opening."""
     child, digest = opening.child, opening.contents.digest
-    prompt_line, answer_line = opening_lines(child.attributes, opening.text, opening.card)
-    lines = [opening.head, prompt_line]
+    prompt_line, answer_line = opening_lines(child.attributes, opening.text, opening.screen_text)
+    lines = [opening.first_line, prompt_line]
     if digest:
         lines.append(entries.format_digest_record(digest))
     lines.append(answer_line)
-    lines += copy_metadata_lines(opening.ends, child.session_id, redactor=child.redactor)
+    lines += copy_metadata_lines(opening.parent_ends, child.session_id, redactor=child.redactor)
     return FreshLines(tuple(lines), opening.text)
 
 
-def plan_fresh_opening(opening: FreshOpening, body: ChildBody) -> FreshPlan:
+def plan_fresh_opening(opening: FreshOpening, body: ChildBody) -> FreshChildPlan:
     """Return the plan of a child with this opening.
 
     ``body`` contains the lines of the child in the format of its agent.
     """
     child, contents = opening.child, opening.contents
-    return FreshPlan(
+    return FreshChildPlan(
         draft=child,
         body=body,
         sizes=opening.sizes,
@@ -270,12 +270,12 @@ def shorten_digest_to_fit(
     If there is no digest, the result is empty.
     """
     if contents.digest is None:
-        return EMPTY_DIGEST_OPENING
+        return NO_DIGEST_OPENING
     available_characters = convert_tokens_to_characters(contents.opening_tokens) - len(
         contents.summary
     )
     # For a new task, the parent's latest calls are not useful.
-    if contents.is_new_task:
+    if contents.starts_new_task:
         omitted_calls = None
     else:
         omitted_calls = partial(collect_latest_calls, parent, contents.digest)
@@ -309,12 +309,12 @@ def make_secrets_warning(block: str, contents: ChildContents) -> tuple[str, ...]
     )
 
 
-def validate_next_step(ends: HeadTail, next_step: str) -> str:
+def validate_next_step(parent_ends: HeadTail, next_step: str) -> str:
     """Return the next step in the form in which the child shows it.
 
     Raises NothingToHandOff if the session has no prompt, and UsageError if the step is too long.
     """
-    if ends.is_blank:
+    if parent_ends.is_blank:
         raise NothingToHandOff("There is nothing to hand off: this session has no prompt yet")
     if len(next_step) > MAX_NEXT_STEP_CHARACTERS:
         raise UsageError(
@@ -344,7 +344,7 @@ def _format_card(
     lines = [f"**{verb}** {subagent}{title} (`{parent.session_id}`){lineage_position}."]
     if next_step:
         lines.append(
-            f"**{'New task' if contents.is_new_task else 'Next step'}:** "
+            f"**{'New task' if contents.starts_new_task else 'Next step'}:** "
             f"{collapse_line(plain_text(next_step), 300)}"
         )
     loaded_contents = ", ".join(_describe_contents(contents, digest_opening)) or "nothing"
@@ -360,7 +360,7 @@ def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -
     if contents.edited_digest:
         return [*phrases, "the edited digest"]
     lists = _describe_lists(digest_opening.text)
-    if contents.is_new_task:
+    if contents.starts_new_task:
         return [f"{lists}, but no messages" if lists else "no messages"]
     if contents.digest:
         if digest_opening.omitted_message_count:
@@ -376,7 +376,7 @@ def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -
 def _describe_lists(opening_text: str) -> str:
     """Return a phrase that names the lists in an opening, or ``""`` if it contains none."""
     names = []
-    for name, sections in SECTIONS_BY_CARD_LIST:
+    for name, sections in DIGEST_SECTIONS_BY_LIST_NAME:
         if any(has_section(opening_text, section) for section in sections):
             names.append(name)
     if not names:
@@ -405,7 +405,7 @@ def read_opening(path: str) -> object:
 
 
 def make_file_writer(
-    plan: FreshPlan, where: Where, options: object = None
+    plan: FreshChildPlan, where: Where, options: object = None
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that writes the files that accompany a handoff.
 
@@ -417,16 +417,16 @@ def make_file_writer(
     return lambda _: AccompanyingFiles()
 
 
-def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
+def find_line_about_plan(parent_ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
     """Return a line about the plan of a session or, if it has none, of its latest ancestor with a plan.
 
     ``ancestors`` starts with the oldest one. If no plan exists, the result is ``""``.
     """
-    if note := format_plan_note(ends, where):
+    if note := format_plan_note(parent_ends, where):
         return note
     paths = []
     for ancestor in reversed(ancestors):
-        if ancestor.session_file != ends.path:
+        if ancestor.session_file != parent_ends.path:
             paths.append(ancestor.session_file)
     existing_paths = [path for path in paths if os.path.isfile(path)][:MAX_PLAN_ANCESTORS]
     return next(
@@ -434,17 +434,19 @@ def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) 
     )
 
 
-def format_plan_note(ends: HeadTail, where: Where) -> str:
+def format_plan_note(parent_ends: HeadTail, where: Where) -> str:
     """Return a line with the path and title of a session's plan, or ``""`` if the session has no plan."""
-    if not _PLAN_NAME_PATTERN.fullmatch(ends.plan_slug):
+    if not _PLAN_NAME_PATTERN.fullmatch(parent_ends.plan_slug):
         return ""
-    path = os.path.join(where.config, PLANS_FOLDER_NAME, f"{ends.plan_slug}.md")
+    path = os.path.join(where.config, PLANS_FOLDER_NAME, f"{parent_ends.plan_slug}.md")
     try:
         with open_regular(path, follow=False) as stream:
-            head = stream.read(_MAX_PLAN_HEAD_BYTES).decode("utf-8", "replace")
+            first_line = stream.read(_MAX_READ_PLAN_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
-    title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
+    title = next(
+        (line for row in first_line.split("\n") if (line := plain_line(row).lstrip("# "))), ""
+    )
     if title:
         title_in_brackets = (
             f" ({redact(replace_block_markers(collapse_line(title, MAX_TITLE_CHARACTERS)))[0]})"

@@ -39,10 +39,10 @@ def split_off_size(text: str) -> tuple[str, str]:
     match = _SIZE_PATTERN.match(text)
     if match is None:
         return "", text
-    return parse_size(match[0]), text[match.end() :].strip()
+    return normalize_size(match[0]), text[match.end() :].strip()
 
 
-def parse_size(word: str) -> str:
+def normalize_size(word: str) -> str:
     """Return a typed size in lower case. Raises UsageError if ``word`` is not a valid size."""
     match = _SIZE_PATTERN.fullmatch(word.strip())
     if match is None:

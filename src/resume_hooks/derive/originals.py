@@ -194,7 +194,7 @@ class OriginalFinder:
     def _follow_references(
         self, record: Record, file: str, visited_lines: set[tuple[str, int]]
     ) -> RecordLine | None:
-        for line, named_record in self._iterate_candidate_records(record, file):
+        for line, named_record in self._iterate_possible_originals(record, file):
             if (line.file_path, line.number) in visited_lines or len(
                 visited_lines
             ) == MAX_FOLLOWED_PLACEHOLDERS:
@@ -204,7 +204,7 @@ class OriginalFinder:
             return self._follow_references(named_record, line.file_path, visited_lines) or line
         return None
 
-    def _iterate_candidate_records(
+    def _iterate_possible_originals(
         self, record: Record, file: str
     ) -> Iterator[tuple[RecordLine, Record]]:
         """Yield the lines and records that may be a trimmed record's original, starting with the likeliest."""
@@ -290,7 +290,7 @@ class OriginalFinder:
         )
 
 
-class RestoreRecordEdit:
+class RecordRestorationEdit:
     """An edit that restores the contents of a record.
 
     It reads the original only when the record is written.
@@ -337,7 +337,7 @@ def restore_record(record: Record, original: Record) -> Record | None:
         if key != "usage":
             restored_message[key] = value
     if isinstance(restored_message.get("content"), list):
-        removed_pairs = list_calls_and_results(original) - list_calls_and_results(record)
+        removed_pairs = find_call_and_result_ids(original) - find_call_and_result_ids(record)
         restored_message["content"] = [
             block
             for block in restored_message["content"]
@@ -387,7 +387,7 @@ def _list_record_texts(record: Record) -> Iterator[str]:
             yield get_string(part, "text")
 
 
-def list_calls_and_results(record: Record) -> set[tuple[str, str]]:
+def find_call_and_result_ids(record: Record) -> set[tuple[str, str]]:
     """Return two strings, kind and id, for each call and each result in a record."""
     return {pair for block in records.list_blocks(record) if (pair := _get_kind_and_call_id(block))}
 

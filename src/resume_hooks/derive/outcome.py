@@ -15,56 +15,56 @@ from resume_hooks.system.copy_result import CopyResult
 if TYPE_CHECKING:  # Imported only for types, because a search does not need these modules.
     from resume_hooks.derive.child.receipt import Receipt
     from resume_hooks.derive.child.write_child import ChildPlan
-    from resume_hooks.derive.summary import SummaryOutcome
+    from resume_hooks.derive.summary import SummaryResult
     from resume_hooks.errors import ResumeHooksError
 
-Plan_co = TypeVar("Plan_co", bound="ChildPlan | None", covariant=True)
+PlanT_co = TypeVar("PlanT_co", bound="ChildPlan | None", covariant=True)
 
 
-class OpenedSession(NamedTuple, Generic[Plan_co]):
+class OpenedSession(NamedTuple, Generic[PlanT_co]):
     """A session to continue: a new session, or an earlier one if ``receipt.written`` is false.
 
-    ``plan`` is None if an earlier session was found before a plan was made. ``action`` names the
+    ``plan`` is None if an earlier session was found before a plan was made. ``action_phrase`` names the
     action in a few words. ``facts`` are lines about the contents. ``remark`` is the first line to
     show in the new session if the user has seen no other text. ``next_step`` is the text for the
     session's input box.
 
-    ``files`` are the files that were written in addition to the session. ``summary`` is the outcome
+    ``accompanying_files`` are the files that were written in addition to the session. ``summary`` is the outcome
     of the request for a summary.
     """
 
     receipt: Receipt
-    plan: Plan_co
-    action: str
+    plan: PlanT_co
+    action_phrase: str
     facts: tuple[str, ...] = ()
     remark: str = ""
     next_step: str = ""
-    files: AccompanyingFiles = AccompanyingFiles()
-    summary: SummaryOutcome | None = None
+    accompanying_files: AccompanyingFiles = AccompanyingFiles()
+    summary: SummaryResult | None = None
 
 
-class NothingWritten(NamedTuple, Generic[Plan_co]):
+class NothingWritten(NamedTuple, Generic[PlanT_co]):
     """The outcome of a dry run, or of a plan that was not worthwhile. No session was written.
 
-    ``receipt`` does not name a session. ``files`` are the files that a real run would write.
+    ``receipt`` does not name a session. ``accompanying_files`` are the files that a real run would write.
     ``reason`` explains why the verb had nothing to do, or is None.
     """
 
     receipt: Receipt
-    plan: Plan_co
+    plan: PlanT_co
     reason: ResumeHooksError | None = None
-    files: AccompanyingFiles = AccompanyingFiles()
+    accompanying_files: AccompanyingFiles = AccompanyingFiles()
 
 
 class Question(NamedTuple):
     """A question to the user. If the user answers yes, the child is written or the session is repaired.
 
-    ``short_text`` is a text of a few lines for a client that asks for the answer in a form.
+    ``form_text`` is a text of a few lines for a client that asks for the answer in a form.
     ``card`` explains how to type the answer. If ``offers_trim_in_place`` is true, the user can also
     choose to trim the session itself instead of a copy.
     """
 
-    short_text: str
+    form_text: str
     card: str = ""
     offers_trim_in_place: bool = False
 
@@ -104,7 +104,7 @@ def make_text_report(text: str) -> Report:
     return Report(lambda _: text)
 
 
-def format_first_line(receipt: Receipt) -> str:
+def format_remark_for_new_session(receipt: Receipt) -> str:
     """Return the line to show first in a new session that the client opened by itself.
 
     Without this line, the user would not notice the change, because the new session looks like the

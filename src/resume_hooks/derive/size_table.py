@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from resume_hooks.derive.opening_size import format_size
 
 if TYPE_CHECKING:
-    from resume_hooks.derive.fresh_child import FreshPlan
+    from resume_hooks.derive.fresh_child import FreshChildPlan
 
 USUAL_SIZES_IN_TOKENS = (1_000, 4_000, 12_000, 24_000)
 """The sizes in tokens that the table always shows, in addition to the default size."""
 
-UNLIMITED_CHARACTERS = 10**9  # No session has more characters than this.
+NO_CHARACTER_LIMIT = 10**9  # No session has more characters than this.
 MAX_CALL_CHARACTERS = 4_000  # A call and its result have at most this many characters together.
 # If a digest omits at most this number of characters (one or two rows of a list), it counts as
 # complete.
-MAX_NEGLIGIBLE_CHARACTERS = 400
+MAX_NEGLIGIBLE_OMITTED_CHARACTERS = 400
 # An opening of at most this size contains only the lists, the last answer and a few other messages.
-MAX_LISTS_ONLY_TOKENS = 1_000
+MAX_TOKENS_FOR_LISTS_ONLY = 1_000
 
 
 class HandoffSize(NamedTuple):
@@ -34,8 +34,8 @@ class HandoffSize(NamedTuple):
     limit, and ``omitted_tokens`` is the number of these tokens that are left out, or None if it was
     not measured.
 
-    ``has_calls`` is true if the opening omits no text and also contains the latest calls.
-    ``has_mainly_lists`` is true if the opening contains little except the lists and the last
+    ``includes_calls`` is true if the opening omits no text and also contains the latest calls.
+    ``consists_mainly_of_lists`` is true if the opening contains little except the lists and the last
     answer.
     """
 
@@ -43,11 +43,13 @@ class HandoffSize(NamedTuple):
     tokens_after: int
     omitted_tokens: int | None = None
     full_opening_tokens: int = 0
-    has_calls: bool = False
-    has_mainly_lists: bool = False
+    includes_calls: bool = False
+    consists_mainly_of_lists: bool = False
 
 
-def measure_handoff_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSize, ...]:
+def measure_handoff_sizes(
+    plan: FreshChildPlan, conversation_tokens: int
+) -> tuple[HandoffSize, ...]:
     """Return the possible sizes, computed from the plan of a handoff of the default size.
 
     ``conversation_tokens`` is the size of the session's conversation.
@@ -64,11 +66,11 @@ def measure_handoff_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[Ha
     contents, default_after = plan.contents, plan.sizes.tokens_after
     digest, default_tokens = contents.digest or Digest(), contents.opening_tokens
     opening_lengths = {}
-    for tokens in _list_digest_sizes(default_tokens):
+    for tokens in _iterate_digest_sizes(default_tokens):
         opening_lengths[tokens] = len(
             format_opening(digest, convert_tokens_to_characters(tokens)).text
         )
-    unlimited_length = len(format_opening(digest, UNLIMITED_CHARACTERS).text)
+    unlimited_length = len(format_opening(digest, NO_CHARACTER_LIMIT).text)
     digest_length = len(plan.digest_opening.text)
     fixed_tokens = default_after - digest_length / CHARACTERS_PER_TOKEN
     # If the calls do not fill the space that is reserved for them, the opening already contains all
@@ -101,7 +103,7 @@ def measure_handoff_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[Ha
         missing_length = unlimited_length - length
         omitted_tokens = (
             missing_length // CHARACTERS_PER_TOKEN
-            if missing_length > MAX_NEGLIGIBLE_CHARACTERS
+            if missing_length > MAX_NEGLIGIBLE_OMITTED_CHARACTERS
             else 0
         )
         sizes.append(
@@ -110,8 +112,8 @@ def measure_handoff_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[Ha
                 tokens_after=tokens_after,
                 omitted_tokens=omitted_tokens,
                 full_opening_tokens=unlimited_length // CHARACTERS_PER_TOKEN,
-                has_calls=not omitted_tokens and call_characters > 0,
-                has_mainly_lists=omitted_tokens > 0 and tokens <= MAX_LISTS_ONLY_TOKENS,
+                includes_calls=not omitted_tokens and call_characters > 0,
+                consists_mainly_of_lists=omitted_tokens > 0 and tokens <= MAX_TOKENS_FOR_LISTS_ONLY,
             )
         )
     return tuple(sizes)
@@ -132,7 +134,7 @@ def _compute_characters_left_for_calls(opening_tokens: int, other_characters: in
     )
 
 
-def estimate_handoff_size_bounds(fixed_tokens: int, default_tokens: int) -> tuple[HandoffSize, ...]:
+def estimate_max_handoff_sizes(fixed_tokens: int, default_tokens: int) -> tuple[HandoffSize, ...]:
     """Return the possible sizes, each with an upper bound for the context after a handoff.
 
     ``fixed_tokens`` is the size of the context without a digest. ``default_tokens`` is the default
@@ -140,10 +142,10 @@ def estimate_handoff_size_bounds(fixed_tokens: int, default_tokens: int) -> tupl
     """
     return tuple(
         HandoffSize(format_size(tokens), fixed_tokens + tokens)
-        for tokens in _list_digest_sizes(default_tokens)
+        for tokens in _iterate_digest_sizes(default_tokens)
     )
 
 
-def _list_digest_sizes(default_tokens: int) -> Iterator[int]:
+def _iterate_digest_sizes(default_tokens: int) -> Iterator[int]:
     """Yield the sizes of a digest in tokens, the smallest first."""
     yield from sorted({*USUAL_SIZES_IN_TOKENS, default_tokens})

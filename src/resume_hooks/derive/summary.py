@@ -26,7 +26,7 @@ from resume_hooks.derive.child import write_child as writing
 from resume_hooks.derive.child.draft import replace_id_and_path
 from resume_hooks.derive.child.existing_child import find_existing_child
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.fresh_child import ChildContents, FreshPlan
+from resume_hooks.derive.fresh_child import ChildContents, FreshChildPlan
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.port import CallCosts, ModelCalls
 from resume_hooks.derive.opening_size import resolve_size_to_tokens
@@ -80,11 +80,11 @@ MAX_SUMMARY_PART_BYTES = 240_000
 MAX_SUMMARY_PARTS = 3
 # A text is not split if it is at most this many times as long as a part. It is shortened instead,
 # because the lost text is worth less than another call would cost.
-MAX_UNSPLIT_LENGTH_RATIO = 1.25
+MAX_SINGLE_PART_LENGTH_RATIO = 1.25
 # Messages and tool outputs with more characters than these are cut.
 MAX_MESSAGE_CHARACTERS, MAX_OUTPUT_CHARACTERS = 6_000, 1_500
 
-MATERIAL_HEADING = (
+SUMMARY_MATERIAL_HEADING = (
     "Records of the session, oldest first. Each begins at the margin with its reference, "
     "<session>:<number>."
 )
@@ -126,7 +126,7 @@ class SummaryMaterial(NamedTuple):
         return len(self.parts) + (len(self.parts) > 1)
 
 
-def make_digest_material(session_id: str) -> SummaryMaterial:
+def make_material_without_records(session_id: str) -> SummaryMaterial:
     """Return material without records, for a model that already has the session in its context.
 
     The only text that this model needs is the digest.
@@ -187,12 +187,12 @@ def _split_records(
     """
     if (
         sum(record.piece.character_count for record in records)
-        <= MAX_UNSPLIT_LENGTH_RATIO * max_characters
+        <= MAX_SINGLE_PART_LENGTH_RATIO * max_characters
     ):
         if records:
             return [records]
         return []
-    start, remaining_characters = len(records), max_characters - len(MATERIAL_HEADING) - 1
+    start, remaining_characters = len(records), max_characters - len(SUMMARY_MATERIAL_HEADING) - 1
     while (
         start
         and (
@@ -214,12 +214,15 @@ def _split_records(
 
 def _make_part(records: Sequence[_RecordText], max_characters: int) -> SummaryPart:
 
-    def format_gap(first_index: int, last_index: int) -> str:
+    def format_omitted_range(first_index: int, last_index: int) -> str:
         count = format_count(last_index - first_index + 1, "record")
         return f"… {count} of turns {records[first_index].turn_number} to {records[last_index].turn_number} left out"
 
     text = fit_pieces(
-        MATERIAL_HEADING, [record.piece for record in records], max_characters, format_gap
+        SUMMARY_MATERIAL_HEADING,
+        [record.piece for record in records],
+        max_characters,
+        format_omitted_range,
     )
     lines = set(text.split("\n"))
     return SummaryPart(
@@ -230,7 +233,7 @@ def _make_part(records: Sequence[_RecordText], max_characters: int) -> SummaryPa
 # Maximum number of characters of a line from a model. Longer lines are cut.
 MAX_LINE_CHARACTERS = 400
 MAX_SECTION_POINTS = 12  # Maximum number of points in a section of a summary.
-MAX_POINT_REFERENCES = 4  # Maximum number of references in a point.
+MAX_REFERENCES_PER_POINT = 4  # Maximum number of references in a point.
 # Maximum number of characters of the summary in a child. This is about 2,000 tokens.
 MAX_SUMMARY_CHARACTERS = 8_000
 
@@ -243,7 +246,9 @@ remains. The latest counts most; leave out what was superseded later. Be concret
 At most {most} points in a list, one sentence each, the most useful first; give with each the numbers of the records \
 that show it. Invent nothing: where the material does not say, leave it out. Write in the user's language."""
 
-PART_INTRODUCTION = "The material is part {number} of {count} of the session; summarize this part."
+SUMMARY_PART_INTRODUCTION = (
+    "The material is part {number} of {count} of the session; summarize this part."
+)
 PARTIAL_SUMMARIES_INTRODUCTION = (
     "The material is the summaries of {count} parts of the session, oldest first, and a digest made without a model. "
     "Join them into one summary of the whole, in which later parts override earlier ones. Keep the "
@@ -256,7 +261,7 @@ CONVERSATION_INTRODUCTION = (
 FOCUS_INTRODUCTION = "The user who asked for the summary wrote:"
 MAX_POINTS_IN_PROMPT = 8
 
-_SECTION_LABELS = {
+_SUMMARY_SECTION_LABELS = {
     "next": "what remains, the next task first", "constraints": "what the user demanded or ruled out",
     "decisions": "decided", "open": "open", "failed": "tried in vain", "facts": "how things are here", "done": "done",
 }  # fmt: skip
@@ -347,7 +352,7 @@ def format_summary_rows(
     for name, text in (("goal", summary.goal), ("where the work stands", summary.state)):
         if line := _clean_line(text, 2 * MAX_LINE_CHARACTERS):
             yield f"{name}: {line}"
-    for field, name in _SECTION_LABELS.items():
+    for field, name in _SUMMARY_SECTION_LABELS.items():
         points = [
             row
             for point in getattr(summary, field)[:MAX_SECTION_POINTS]
@@ -362,10 +367,10 @@ def _format_point(point: Point, session_id: str, shown_records: frozenset[int]) 
     text = _clean_line(point.text, MAX_LINE_CHARACTERS)
     named_numbers = (
         _parse_record_number(record, session_id)
-        for record in point.records[: 4 * MAX_POINT_REFERENCES]
+        for record in point.records[: 4 * MAX_REFERENCES_PER_POINT]
     )
     numbers = list(dict.fromkeys(number for number in named_numbers if number in shown_records))
-    references = ", ".join(f":{number}" for number in numbers[:MAX_POINT_REFERENCES])
+    references = ", ".join(f":{number}" for number in numbers[:MAX_REFERENCES_PER_POINT])
     if text and references:
         return f"{text} ({references})"
     return text
@@ -397,7 +402,7 @@ def _select_fitting_rows(rows: Sequence[str], max_characters: int) -> Iterator[s
         if max_characters < 0:
             break
         kept_rows.append(row)
-    if kept_rows and kept_rows[-1].removesuffix(":") in _SECTION_LABELS.values():
+    if kept_rows and kept_rows[-1].removesuffix(":") in _SUMMARY_SECTION_LABELS.values():
         kept_rows.pop()
     yield from kept_rows
 
@@ -421,12 +426,12 @@ def format_digest_for_prompt(digest: Digest) -> str:
     return format_opening(digest, convert_tokens_to_characters(DEFAULT_OPENING_TOKENS)).text
 
 
-def make_conversation_prompt(digest: str, focus: str) -> str:
+def make_prompt_after_conversation(digest: str, focus: str) -> str:
     """Return the prompt for a model that has the whole session in its context already.
 
     The prompt requests an answer in the form of ``Summary``.
     """
-    return forked.make_forked_prompt(
+    return forked.make_prompt_for_session_model(
         _format_instructions(CONVERSATION_INTRODUCTION, focus), digest, Summary
     )
 
@@ -437,7 +442,7 @@ def _prepare_prompts(
     parts = material.parts
     for number, part in enumerate(parts, 1):
         if len(parts) > 1:
-            position_text = PART_INTRODUCTION.format(number=number, count=len(parts))
+            position_text = SUMMARY_PART_INTRODUCTION.format(number=number, count=len(parts))
         else:
             position_text = ""
         yield (
@@ -474,12 +479,12 @@ class SummaryRollover:
 
     parent: SessionFile
     digest: Digest
-    plan: FreshPlan
+    plan: FreshChildPlan
     focus: str
     existing_child: Receipt | None = None
 
 
-class SummaryOutcome(NamedTuple):
+class SummaryResult(NamedTuple):
     """The outcome of a request for a summary.
 
     ``checked_summary`` is the summary that was added. If it is None, ``failure_reason`` says why.
@@ -501,7 +506,7 @@ def plan_rollover(
 ) -> SummaryRollover:
     """Plan a child with a digest. No files are written, and no model is called.
 
-    Raises the errors of ``agents.plan_fresh``.
+    Raises the errors of ``agents.plan_fresh_child``.
     """
     if len(focus) > MAX_FOCUS_CHARACTERS:
         raise UsageError(
@@ -512,7 +517,7 @@ def plan_rollover(
     child = agents.draft_child(parent, "rollover", where, output_dir)
     if existing_child is not None:
         child = replace_id_and_path(child, existing_child.session_id, existing_child.file)
-    plan = agents.plan_fresh(
+    plan = agents.plan_fresh_child(
         parent, where, contents=_make_child_contents(digest, where), child=child
     )
     return SummaryRollover(parent, digest, plan, focus.strip(), existing_child)
@@ -527,10 +532,10 @@ def find_unfinished_rollover(parent: Session, where: Where) -> Receipt | None:
     child = find_existing_child(parent, "rollover", where)
     if child is None or read_digest(readable_session(child.file, where).path) is None:
         return None
-    ends = agent_of_path(child.file, where).read_ends(child.file)
-    if ends.has_own_turns:
+    head_tail = agent_of_path(child.file, where).read_ends(child.file)
+    if head_tail.has_own_turns:
         return None  # This check does not depend on times, so it works even if the computer's clock was wrong.
-    first_record = ends.first_records[0]
+    first_record = head_tail.first_records[0]
     if get_mapping(first_record, "continue_metadata").get("summary_included"):
         return None
     return child
@@ -550,7 +555,7 @@ def add_summary(
     calls: ModelCalls,
     where: Where,
     material: SummaryMaterial | None = None,
-) -> SummaryOutcome:
+) -> SummaryResult:
     """Ask a model for a summary, and add the summary to the child of ``receipt_before``.
 
     The model reads the digest and ``material``, which is the whole session by default. If an error
@@ -566,15 +571,15 @@ def add_summary(
             rollover, calls, material or read_summary_material(rollover.parent, where), where
         )
         contents = _make_child_contents(rollover.digest, where, summary.text)
-        plan = agents.plan_fresh(
+        plan = agents.plan_fresh_child(
             rollover.parent, where, contents=contents, child=rollover.plan.draft
         )
-        receipt = _replace_child(plan, old_bytes, receipt_before.title, where)
+        receipt = _replace_unused_child(plan, old_bytes, receipt_before.title, where)
     except ResumeHooksError as error:
-        return SummaryOutcome(receipt_before, calls.spent, error.message)
+        return SummaryResult(receipt_before, calls.spent, error.message)
     except OSError as error:
-        return SummaryOutcome(receipt_before, calls.spent, f"{error.filename}: {error.strerror}")
-    return SummaryOutcome(
+        return SummaryResult(receipt_before, calls.spent, f"{error.filename}: {error.strerror}")
+    return SummaryResult(
         receipt._replace(warnings=receipt_before.warnings), calls.spent, checked_summary=summary
     )
 
@@ -596,7 +601,7 @@ def _ask_for_checked_summary(
     )
     checked_summary = check_summary(
         "\n".join(format_summary_rows(summary, session_id, known_numbers)),
-        _list_quotable_texts(rollover, where),
+        _iterate_quotable_texts(rollover, where),
     )
     text = format_summary(checked_summary.text, calls.spent.model, session_id, rollover.focus)
     if not text:
@@ -604,7 +609,7 @@ def _ask_for_checked_summary(
     return checked_summary._replace(text=redact(text)[0])
 
 
-def _list_quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
+def _iterate_quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
     """Yield the texts that a summary may quote, each with its reference.
 
     They are the user's request together with the digest, and the records of the parent and its
@@ -638,7 +643,9 @@ def _list_record_numbers_in_digest(digest: Digest, session_id: str) -> frozenset
     )
 
 
-def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) -> Receipt:
+def _replace_unused_child(
+    plan: FreshChildPlan, old_bytes: bytes, title: str, where: Where
+) -> Receipt:
     """Replace the lines of a child, unless the child no longer consists of ``old_bytes``.
 
     If SessionOpen, WriteFailed or CheckFailed is raised, the child is unchanged.
@@ -646,7 +653,7 @@ def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) 
     path, session_id = plan.draft.path, plan.draft.session_id
     passed_checks: list[Check] = []
 
-    def check_file(temporary_path: str) -> None:
+    def require_valid_file(temporary_path: str) -> None:
         passed_checks.extend(writing.check_child_file(plan, title, temporary_path))
         require_all_checks(passed_checks, path)
 
@@ -659,5 +666,7 @@ def _replace_child(plan: FreshPlan, old_bytes: bytes, title: str, where: Where) 
                 "Run the command again.",
             )
         remove_links(path, where)
-        replace_session(path, original, copy, writing.list_child_lines(plan, title), check_file)
+        replace_session(
+            path, original, copy, writing.list_child_lines(plan, title), require_valid_file
+        )
     return writing.make_receipt(plan, title, passed_checks)

@@ -27,10 +27,10 @@ from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import (
     CONTENT_FIELD_NAMES,
     OriginalFinder,
-    RestoreRecordEdit,
+    RecordRestorationEdit,
+    find_call_and_result_ids,
     find_origins,
     is_marked_as_trimmed,
-    list_calls_and_results,
 )
 from resume_hooks.derive.trim.plan import PLACEHOLDER_LEGEND
 from resume_hooks.errors import NothingToTrim, SessionNotFound, UsageError
@@ -66,18 +66,18 @@ from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIEC
 from resume_hooks.transcripts.write_scan import CopyPreparationObserver, mend_record
 
 # Matches the end of a placeholder that this plugin wrote.
-_FINAL_REFERENCE_PATTERN = re.compile(
+_TRAILING_REFERENCE_PATTERN = re.compile(
     r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z"
 )
 # Every trimmed record contains at least one of these strings.
-_TRIMMED_RECORD_STRINGS = (
+_STRINGS_IN_TRIMMED_RECORDS = (
     b'"truncated"',
     b"See line ",
     b"; original: ",
 )
 
 
-def find_references_by_block(record: Record) -> dict[int, tuple[str, int]]:
+def find_references_by_block_index(record: Record) -> dict[int, tuple[str, int]]:
     """Return the references in a record's placeholders, by the index of the placeholder's block.
 
     A reference consists of a session id and a line number. Only blocks that consist entirely of a
@@ -87,7 +87,7 @@ def find_references_by_block(record: Record) -> dict[int, tuple[str, int]]:
     references = {}
     for index, block in enumerate(content if isinstance(content, list) else ()):
         for text in _list_block_texts(block) if isinstance(block, dict) else ():
-            if match := _FINAL_REFERENCE_PATTERN.search(text[-300:]):
+            if match := _TRAILING_REFERENCE_PATTERN.search(text[-300:]):
                 references[index] = match.group(1), int(match.group(2))
     return references
 
@@ -112,7 +112,7 @@ def find_block_originals(record: Record, originals: OriginalFinder) -> dict[int,
     Raises SessionNotFound if an original no longer exists or has a different content.
     """
     originals_by_block = {}
-    for index, reference in find_references_by_block(record).items():
+    for index, reference in find_references_by_block_index(record).items():
         originals_by_block[index] = originals.find_original_of_line(*reference)
     for index, line in originals_by_block.items():
         if (
@@ -178,7 +178,7 @@ class TrimmedSession:
     If the running client trimmed the session in place, ``transcript`` contains the chain from
     before these trims and the records added after them. ``undone_trim_count`` is the number of
     these trims, and ``restored_character_count`` is the number of characters that they removed.
-    ``untrimmed_tokens`` is the size of the context without the trims, or 0 if there were none.
+    ``tokens_without_trims`` is the size of the context without the trims, or 0 if there were none.
 
     ``earlier_record_count`` is the number of trimmed records before the last compaction.
     """
@@ -186,17 +186,17 @@ class TrimmedSession:
     session: SessionFile
     transcript: Transcript
     pieces: PieceCollector
-    write_observer: CopyPreparationObserver
+    preparation_observer: CopyPreparationObserver
     context: ContextSize
     scale: TokenScale
     trimmed_nodes: tuple[Node, ...]
     undone_trim_count: int = 0
     restored_character_count: int = 0
-    untrimmed_tokens: int = 0
+    tokens_without_trims: int = 0
     earlier_record_count: int = 0
 
     @property
-    def nothing_trimmed_error(self) -> NothingToTrim:
+    def make_nothing_to_trim_error(self) -> NothingToTrim:
         """The error to raise if the session has no content that can be restored."""
         if not self.earlier_record_count:
             return NothingToTrim("Nothing in this session is trimmed")
@@ -211,15 +211,15 @@ class TrimmedSession:
 
 def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
     """Scan a session, and find the trimmed records of its live chain."""
-    pieces, write_observer, collector = (
+    pieces, preparation_observer, collector = (
         PieceCollector(),
         CopyPreparationObserver(),
         _TrimmedRecordCollector(),
     )
-    transcript = scan_transcript(session.file, observers=(pieces, write_observer, collector))
+    transcript = scan_transcript(session.file, observers=(pieces, preparation_observer, collector))
     loaded_session, live_chain = Session.from_file(session, Where()), transcript.chain
     context, scale = loaded_session.measure_chain(live_chain, pieces)
-    chain_before, later_nodes, undone = _undo_trims(transcript)
+    chain_before, later_nodes, undone = _find_chain_before_trims(transcript)
     chain = [*chain_before, *later_nodes]
     trimmed = tuple(node for node in chain if node.line_number in collector.numbers)
     if not undone:
@@ -231,7 +231,7 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
             session,
             transcript,
             pieces,
-            write_observer,
+            preparation_observer,
             context,
             scale,
             trimmed,
@@ -248,19 +248,19 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
         session,
         transcript.with_chain(chain),
         pieces,
-        write_observer,
+        preparation_observer,
         context,
         scale,
         trimmed,
         undone,
         restored_character_count=characters_without_trims
         - sum(node.character_count for node in live_chain),
-        untrimmed_tokens=context_before.tokens
+        tokens_without_trims=context_before.tokens
         + round(added_character_count / scale.characters_per_token),
     )
 
 
-def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
+def _find_chain_before_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
     """Undo the trims that a running client made.
 
     Return the chain from before the first of these trims, the records that were added after the
@@ -296,9 +296,13 @@ class _TrimmedRecordCollector:
         self.numbers: set[int] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        if node is None or not any(word in line.raw for word in _TRIMMED_RECORD_STRINGS):
+        if node is None or not any(word in line.raw for word in _STRINGS_IN_TRIMMED_RECORDS):
             return
-        if is_marked_as_trimmed(record) or find_origins(record) or find_references_by_block(record):
+        if (
+            is_marked_as_trimmed(record)
+            or find_origins(record)
+            or find_references_by_block_index(record)
+        ):
             self.numbers.add(node.line_number)
 
 
@@ -363,13 +367,13 @@ class UntrimPlan(ChildPlan):
         return facts
 
     @property
-    def is_pointless(self) -> bool:
+    def is_child_unneeded(self) -> bool:
         """Whether no content can be restored."""
         return not (self.restored_records or self.undone_trim_count)
 
     def watchers(self) -> Sequence[Watcher]:
         """Return an observer that checks whether the restored contents equal the originals."""
-        return [_ContentsWatcher(self.original_digests)]
+        return [_RestoredContentsWatcher(self.original_digests)]
 
 
 def plan_untrim(
@@ -400,8 +404,8 @@ def plan_untrim(
             f"Nothing was written.{strict_hint}",
         )
     session, transcript = trimmed_session.session, trimmed_session.transcript
-    ends = HeadTail(session.file)
-    child = make_draft(session, ends, UNTRIM_KIND, where, output_dir)
+    head_tail = HeadTail(session.file)
+    child = make_draft(session, head_tail, UNTRIM_KIND, where, output_dir)
     is_complete = len(restorations) == len(trimmed_session.trimmed_nodes)
     context_before, context_after = _estimate_sizes_before_and_after(
         trimmed_session, restorations, is_complete=is_complete
@@ -428,14 +432,14 @@ def plan_untrim(
     body = plan_chain_rewrite(
         child,
         transcript,
-        trimmed_session.write_observer,
-        head=child.make_first_line(size),
+        trimmed_session.preparation_observer,
+        first_line=child.make_first_line(size),
         lineage=child.lineage_text
         if is_complete
         else f"{child.lineage_text}\n{PLACEHOLDER_LEGEND}",
         edits=edits,
         metadata_lines=copy_lines_after_chain(
-            transcript, trimmed_session.write_observer, ends, child.session_id
+            transcript, trimmed_session.preparation_observer, head_tail, child.session_id
         ),
         clears_token_counts=True,
         allowed_thinking_hashes=frozenset(
@@ -463,7 +467,7 @@ def plan_untrim(
     )
 
 
-class _ContentsWatcher:
+class _RestoredContentsWatcher:
     def __init__(self, expected_digests: Mapping[str, bytes]) -> None:
         self._expected_digests = expected_digests
         self._found_digests: dict[str, bytes] = {}
@@ -530,9 +534,9 @@ def _find_restorations(
         except SessionNotFound as error:
             missing.append(MissingOriginal(node.line_number, str(error)))
             continue
-        if restored_record is None or not list_calls_and_results(record) <= list_calls_and_results(
-            restored_record
-        ):
+        if restored_record is None or not find_call_and_result_ids(
+            record
+        ) <= find_call_and_result_ids(restored_record):
             missing.append(
                 MissingOriginal(
                     node.line_number, f"{original.reference} does not contain the original"
@@ -540,7 +544,7 @@ def _find_restorations(
             )
         else:
             restorations.append(
-                _measure_restoration(
+                _make_restoration(
                     node,
                     original,
                     edit,
@@ -567,9 +571,9 @@ def _find_restoring_edit(
         raise SessionNotFound(
             f"its original is gone: {originals.describe_original_location(record)}"
         )
-    edit = RestoreRecordEdit(original)
+    edit = RecordRestorationEdit(original)
     restored_record = edit(record)
-    if restored_record is not None and find_references_by_block(restored_record):
+    if restored_record is not None and find_references_by_block_index(restored_record):
         # Even if the originals of single blocks no longer exist, the record has its own original.
         with contextlib.suppress(SessionNotFound):
             return original, RestoreBlocksEdit(
@@ -578,7 +582,7 @@ def _find_restoring_edit(
     return original, edit
 
 
-def _measure_restoration(
+def _make_restoration(
     node: Node,
     original: RecordLine,
     edit: Edit,
@@ -621,7 +625,9 @@ def _estimate_sizes_before_and_after(
     restored_tokens = max(0, round(sum(row.added_tokens for row in restorations)))
     context = trimmed_session.context
     if trimmed_session.undone_trim_count:
-        return context, context._replace(tokens=trimmed_session.untrimmed_tokens + restored_tokens)
+        return context, context._replace(
+            tokens=trimmed_session.tokens_without_trims + restored_tokens
+        )
     recorded_size = tokens.read_size_stated_in_first_line(trimmed_session.session.file)
     if (
         recorded_size is not None
@@ -630,7 +636,7 @@ def _estimate_sizes_before_and_after(
         and recorded_size.original_tokens > context.tokens
     ):
         return context, context._replace(tokens=recorded_size.original_tokens)
-    if context.is_measured and _was_counted_before_trim(trimmed_session):
+    if context.is_measured and _is_count_from_before_trim(trimmed_session):
         return context._replace(tokens=max(0, context.tokens - restored_tokens)), context
     return context, context._replace(tokens=context.tokens + restored_tokens)
 
@@ -655,7 +661,7 @@ def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: Conte
     return min(max(recorded_size.saved_characters / saved_tokens, lowest), highest)
 
 
-def _was_counted_before_trim(trimmed_session: TrimmedSession) -> bool:
+def _is_count_from_before_trim(trimmed_session: TrimmedSession) -> bool:
     """Check whether the last token count is older than the trim in place.
 
     In this case, the count includes the content that the trim removed.

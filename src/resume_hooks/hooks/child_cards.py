@@ -62,9 +62,9 @@ def child_card(
         lines.append(f"  note: {format_remedy(warning)}")
     if not os.path.isdir(receipt.folder):
         lines.append(f"  note: {receipt.folder} no longer exists: use the first command below")
-    lines.append(f"  in Claude Code   {receipt.in_client}")
+    lines.append(f"  in Claude Code   {receipt.client_command}")
     if not is_busy:
-        lines.append(f"  in a shell       {receipt.shell}")
+        lines.append(f"  in a shell       {receipt.shell_command}")
     if not (is_slash or is_busy):
         lines.append(f"  {CTRL_C_HINT}")
     lines.append(_last_card_line(copied, is_slash=is_slash, is_busy=is_busy))

@@ -372,7 +372,7 @@ def _range_to_rebuild(
     is_prompt = {node.uuid: node.is_prompt for node in scan.transcript.chain}
     turn_starts = []
     for index, message in enumerate(messages):
-        if message.is_user_message and is_prompt.get(message.handle, True):
+        if message.is_user_message and is_prompt.get(message.record_uuid, True):
             turn_starts.append(index)
     last_start = turn_starts[-1] if turn_starts else len(messages)
     end = len(messages) if is_between_turns else last_start
@@ -386,7 +386,7 @@ def _range_to_rebuild(
 
 
 def _estimate_tokens_of_messages(scan: SessionScan, messages: Sequence[ShownMessage]) -> float:
-    handles = {message.handle for message in messages}
+    handles = {message.record_uuid for message in messages}
     return (
         sum(node.character_count for node in scan.transcript.chain if node.uuid in handles)
         / scan.scale.characters_per_token
@@ -429,7 +429,7 @@ def _make_compaction_reply(
     hook_state.write_note(hook_state.compaction_note_name(session_id), {"at": time.time()})
     return {
         "opening": [opening] if opening else [],
-        "messages": plan_in_place.messages,
+        "messages": plan_in_place.kept_and_joined_indexes,
         "texts": plan_in_place.new_texts,
         "results": plan_in_place.new_results,
         "inputs": plan_in_place.new_inputs,

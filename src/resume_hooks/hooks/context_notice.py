@@ -162,7 +162,7 @@ def _describe_savings(path: str | None) -> str:
         if in_place >= MIN_WORTHWHILE_SAVED_TOKENS:
             return f" · /trim here frees about {round(in_place, -3):,}"
         return ""
-    if in_client.savings_differ(in_copy, in_place):
+    if in_client.do_savings_differ(in_copy, in_place):
         in_place_text = f", here {round(in_place, -3):,}"
     else:
         in_place_text = ""

@@ -13,7 +13,7 @@ import time
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import (
     DIGEST_LINE_NUMBER,
-    OPENING_LINE_NUMBER,
+    OPENING_RECORD_LINE_NUMBER,
     read_opening,
 )
 from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, split_off_size
@@ -49,7 +49,7 @@ def parse_handoff_words(text: str) -> HandoffSpec:
     size, next_step = split_off_size(text)
     first_word, *remaining_words = next_step.split(None, 1) or [""]
     if first_word.lower() == NEW_TASK_OPTION:
-        return HandoffSpec("".join(remaining_words), size, is_new_task=True)
+        return HandoffSpec("".join(remaining_words), size, starts_new_task=True)
     return HandoffSpec(next_step, size)
 
 
@@ -57,12 +57,12 @@ def answer_request(request: Request) -> Outcome:
     """Hand the session off. Raise ResumeHooksError if this is not possible."""
     parent = request.session
     spec = parse_handoff_words(request.text)
-    if spec.is_new_task and not spec.next_step:
+    if spec.starts_new_task and not spec.next_step:
         raise UsageError(
             f"{NEW_TASK_OPTION} needs a task",
             f"For example: {request.typed_name} {NEW_TASK_OPTION} write the release notes",
         )
-    if not spec.is_new_task:
+    if not spec.starts_new_task:
         other_options = "More options, in a shell: resume-hooks handoff --help"
         remedy = f"Here you can type {NEW_TASK_OPTION} before a new task, and a size such as 4k. {other_options}"
         refuse_option(spec.next_step, remedy)
@@ -100,7 +100,7 @@ def prepare_next_clear(receipt: Receipt) -> bool:
     pid = find_client_pid()
     if pid is None:
         return False
-    reference = f"{receipt.session_id[:SHORT_ID_CHARACTERS]}:{OPENING_LINE_NUMBER}"
+    reference = f"{receipt.session_id[:SHORT_ID_CHARACTERS]}:{OPENING_RECORD_LINE_NUMBER}"
     try:
         opening = read_opening(receipt.file)
         size = os.path.getsize(receipt.file)

@@ -198,12 +198,12 @@ def make_outcome_card(
     )
 
     match outcome:
-        case OpenedSession(receipt=receipt, plan=plan, action=action, facts=facts):
+        case OpenedSession(receipt=receipt, plan=plan, action_phrase=action, facts=facts):
             # Imported late because only a new child needs it.
             from resume_hooks.hooks.child_cards import child_card
 
             parent = None if plan is None else plan.draft.loaded_parent
-            copied = copy_text(receipt.in_client)
+            copied = copy_text(receipt.client_command)
             return child_card(action, receipt, copied, facts, is_slash=is_slash, parent=parent)
         case Report(make_text, text_to_copy):
             return make_text(copy_text(text_to_copy))

@@ -20,8 +20,8 @@ from resume_hooks.derive.compare import (
     ROLLOVER,
     TRIM,
     Comparison,
-    Estimate,
     SizeEstimate,
+    StrategyEstimate,
     compare_strategies,
 )
 from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE
@@ -107,7 +107,7 @@ def resume_card(
             if trigger.sign == BARE_SIGN
             else [f"session {copied.describe(comparison.session_id)}"]
         ),
-        f"  {context_part}{collapse_line(comparison.ends.title, MAX_LINE_COLUMNS - len(context_part))}",
+        f"  {context_part}{collapse_line(comparison.head_tail.title, MAX_LINE_COLUMNS - len(context_part))}",
         *(f"  {line}" for line in _describe_ways_to_shrink(comparison, trigger.name_of_verb)),
         *(f"  {line}" for line in (build_ways_table(comparison) if with_table else [])),
     ]
@@ -317,9 +317,12 @@ def _format_size_row(size: SizeEstimate) -> str:
 
 
 def _format_way_row(
-    name: str, tokens_after: int, costs: Estimate | SizeEstimate, content: str
+    name: str, tokens_after: int, costs: StrategyEstimate | SizeEstimate, content: str
 ) -> str:
-    after, warm, cold = map(_format_short_number, (tokens_after, costs.warm_cost, costs.cold_cost))
+    after, warm, cold = map(
+        _format_short_number,
+        (tokens_after, costs.warm_cache_cost_tokens, costs.cold_cache_cost_tokens),
+    )
     return f"{name:<11}{after:>6}{warm:>5}{cold:>5}  {content}"
 
 
@@ -348,12 +351,12 @@ def _describe_size_content(size: HandoffSize) -> str:
         return "everything, a copy"
     if size.omitted_tokens is None:
         return "as much as fits"
-    if size.has_mainly_lists:
+    if size.consists_mainly_of_lists:
         return "lists, last answer"
     if size.omitted_tokens:
         loaded_text = _format_short_number(size.full_opening_tokens - size.omitted_tokens)
         return f"{loaded_text} of {_format_short_number(size.full_opening_tokens)} tokens"
-    if size.has_calls:
+    if size.includes_calls:
         return "talk, latest calls"
     return "the whole talk"
 

@@ -21,18 +21,18 @@ from functools import partial
 from resume_hooks.derive import summary
 from resume_hooks.derive.child.existing_child import find_existing_child
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.model.forked import FORKED_PROGRESS_TEMPLATE, ForkedModel
+from resume_hooks.derive.model.forked import SESSION_MODEL_PROGRESS_TEMPLATE, SessionModel
 from resume_hooks.derive.model.headless import choose_model
 from resume_hooks.derive.model.port import Model, ModelCalls
 from resume_hooks.derive.outcome import AnyOpenedSession, OpenedSession, Outcome, PendingAnswer
 from resume_hooks.derive.summary import (
-    SummaryOutcome,
+    SummaryResult,
     SummaryRollover,
     format_digest_for_prompt,
-    make_conversation_prompt,
-    make_digest_material,
+    make_material_without_records,
+    make_prompt_after_conversation,
 )
-from resume_hooks.derive.verbs.rollover import rollover
+from resume_hooks.derive.verbs.rollover import make_rollover
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.handoff import prepare_next_clear
 from resume_hooks.hooks.request import Request, refuse_option
@@ -71,25 +71,29 @@ def answer_request(request: Request) -> Outcome:
     if request.can_wait:
         return PendingAnswer(WAITING_STATUS)
     deadline = time.monotonic() + MAX_CARD_SECONDS
-    parent, own_model = request.session, ForkedModel(request.own_model_report or {})
-    if not own_model.was_asked:
+    parent, own_model = request.session, SessionModel(request.own_model_report or {})
+    if not own_model.has_request_result:
         with time_limit(request.command, PLANNING_SECONDS):
             existing_rollover = _find_existing_rollover(parent, request)
         if existing_rollover is not None:
             return existing_rollover
-    cached_tokens = 0 if own_model.was_asked else own_model.count_cached_tokens(parent.path)
+    cached_tokens = (
+        0 if own_model.has_request_result else own_model.count_cached_tokens(parent.path)
+    )
     costs: list[str] = []
 
     def ask_for_summary(
         rollover_plan: SummaryRollover, child: Receipt
-    ) -> SummaryOutcome | PendingAnswer:
+    ) -> SummaryResult | PendingAnswer:
         writer = os.getppid() if cached_tokens else os.getpid()
         _store_rollover_note(request, child, [UNFINISHED_SUMMARY_FACT], writer_pid=writer)
         if cached_tokens:
-            prompt = make_conversation_prompt(
+            prompt = make_prompt_after_conversation(
                 format_digest_for_prompt(rollover_plan.digest), rollover_plan.focus
             )
-            return PendingAnswer(FORKED_PROGRESS_TEMPLATE.format(cached=cached_tokens), prompt)
+            return PendingAnswer(
+                SESSION_MODEL_PROGRESS_TEMPLATE.format(cached=cached_tokens), prompt
+            )
         if request.trigger.is_hooked:
             prepare_next_clear(
                 child
@@ -104,7 +108,7 @@ def answer_request(request: Request) -> Outcome:
     caller = request.caller()._replace(
         time_limit=partial(time_limit, request.command, PLANNING_SECONDS)
     )
-    outcome = rollover(
+    outcome = make_rollover(
         parent,
         request.text,
         caller,
@@ -118,7 +122,7 @@ def answer_request(request: Request) -> Outcome:
         hook_state.consume_note(_rollover_note_name(request))
     else:
         _store_rollover_note(request, outcome.receipt, facts)
-    if own_model.was_asked or outcome.summary.failure_reason:
+    if own_model.has_request_result or outcome.summary.failure_reason:
         remark = "; ".join(fact.removesuffix(".") for fact in facts)
     else:
         remark = ""
@@ -126,7 +130,7 @@ def answer_request(request: Request) -> Outcome:
 
 
 def _find_unfinished_child(
-    parent: Session, request: Request, own_model: ForkedModel
+    parent: Session, request: Request, own_model: SessionModel
 ) -> Receipt | None:
     """Return the child of an earlier attempt, if its summary is missing.
 
@@ -134,10 +138,10 @@ def _find_unfinished_child(
     summary.
     """
     note = hook_state.read_note(_rollover_note_name(request))
-    if not own_model.was_asked and "writer" in note and not _is_writing_interrupted(note):
+    if not own_model.has_request_result and "writer" in note and not _is_writing_interrupted(note):
         return None  # Another process is writing the summary of that child.
     child = summary.find_unfinished_rollover(parent, request.where)
-    if child and (not own_model.was_asked or child.session_id == note.get("child")):
+    if child and (not own_model.has_request_result or child.session_id == note.get("child")):
         return child
     return None
 
@@ -146,9 +150,9 @@ def _write_summary(
     rollover_plan: SummaryRollover,
     child: Receipt,
     max_seconds: float,
-    own_model: ForkedModel,
+    own_model: SessionModel,
     where: Where,
-) -> tuple[SummaryOutcome, list[str]]:
+) -> tuple[SummaryResult, list[str]]:
     """Let a model write the summary, and return the outcome with the cost of each model.
 
     If the session's own model was asked, use its answer. If that answer is not valid, ask the usual
@@ -159,13 +163,13 @@ def _write_summary(
         return ModelCalls(model, max_seconds, lambda _number, _count: None)
 
     facts = []
-    if own_model.was_asked:
+    if own_model.has_request_result:
         outcome = summary.add_summary(
             rollover_plan,
             child,
             make_model_calls(own_model),
             where,
-            make_digest_material(rollover_plan.parent.session_id),
+            make_material_without_records(rollover_plan.parent.session_id),
         )
         if own_model.has_timed_out or outcome.costs.model:
             return outcome, [f"it took {own_model.usage_text}"] if own_model.usage_text else []
@@ -176,7 +180,7 @@ def _write_summary(
     usual_model = choose_model(rollover_plan.parent, where)
     outcome = summary.add_summary(rollover_plan, child, make_model_calls(usual_model), where)
     if outcome.costs.description:
-        if own_model.was_asked:
+        if own_model.has_request_result:
             model_name = outcome.costs.model or usual_model.name
         else:
             model_name = "it"
@@ -197,12 +201,12 @@ def answer_abandoned_wait(parent: Session, where: Where, trigger: Trigger) -> st
     if child is None:
         return f"There is no summary, and no session was created. {retry_trigger} asks again."
     return (
-        f"There is no summary. {child.in_client} opens the new session, which has only the digest; "
+        f"There is no summary. {child.client_command} opens the new session, which has only the digest; "
         f"{retry_trigger} asks again."
     )
 
 
-def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence[str]) -> list[str]:
+def _describe_summary(outcome: SummaryResult, request: Request, costs: Sequence[str]) -> list[str]:
     """Return lines about the summary and its ``costs``. Without a summary, say how to ask for one again."""
     if outcome.failure_reason:
         # The client may have opened the child already, so the line names the old session.

@@ -21,7 +21,7 @@ from resume_hooks.derive.outcome import (
     OpenedSession,
     Outcome,
     Question,
-    format_first_line,
+    format_remark_for_new_session,
     make_text_report,
 )
 from resume_hooks.derive.trim import in_client
@@ -160,10 +160,10 @@ def _decide_on_trim_in_place(trim_plan: TrimPlan, request: Request) -> TrimDecis
 
     Return None if this trim frees too little, or if the client can't trim in place.
     """
-    if request.trigger.is_hooked or not isinstance(trim_plan.session_scan, SessionScan):
+    if request.trigger.is_hooked or not isinstance(trim_plan.trimmable_parent, SessionScan):
         return None
-    decision = in_client.decide_in_client_trim(
-        trim_plan.session_scan, trim_plan.options, request.where
+    decision = in_client.decide_trim_in_client(
+        trim_plan.trimmable_parent, trim_plan.options, request.where
     )
     if in_client.is_worthwhile_in_client(decision, trim_plan.options):
         return decision
@@ -259,7 +259,7 @@ def _answer_yes_without_question(
         with time_limit(request.command):
             existing_child = find_existing_trim(parent, question.child, request.where)
         if existing_child is not None:
-            remark = format_first_line(existing_child)
+            remark = format_remark_for_new_session(existing_child)
             outcome = OpenedSession(existing_child, None, "already trimmed", remark=remark)
             return add_savings(outcome, question.options)
     if question is None or question.is_open:
@@ -332,7 +332,7 @@ def short_question(trim_plan: TrimPlan, in_place: TrimDecision | None) -> str:
     ``in_place`` is the decision for a trim in place, if the dialog offers one.
     """
     in_place_lines = []
-    if in_place is not None and in_client.savings_differ(
+    if in_place is not None and in_client.do_savings_differ(
         trim_plan.savings.tokens, in_place.savings.tokens
     ):
         difference = "thinking and pictures of the last turns are removed, too"

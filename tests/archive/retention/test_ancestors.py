@@ -35,7 +35,7 @@ from tests.builders import ConfigHome, conversation, session_bytes, session_id, 
 
 def write_handoff_child(home: ConfigHome, parent: SessionFile) -> Receipt:
     """Write a handoff child of ``parent``."""
-    return write_child(agents.plan_fresh(parent, home.where, kind="handoff"), home.where)
+    return write_child(agents.plan_fresh_child(parent, home.where, kind="handoff"), home.where)
 
 
 def append_prompt(path: str) -> SessionFile:

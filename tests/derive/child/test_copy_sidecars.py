@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.child.copy_files import copy_sidecars, find_backup_names
+from resume_hooks.derive.child.copy_files import copy_sidecar_files, find_backup_names
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import ChildAttributes
@@ -36,7 +36,7 @@ class SessionWithSidecars:
             (folder / "file").chmod(0o751)
             os.utime(folder / "file", (1_700_000_000, 1_700_000_000))
 
-    def copy_sidecars(self, *, is_interrupted: bool = False) -> list[str]:
+    def copy_sidecar_files(self, *, is_interrupted: bool = False) -> list[str]:
         """Copy the sidecars and return the failures.
 
         If ``is_interrupted`` is true, ``KeyboardInterrupt`` is raised after the copy.
@@ -45,7 +45,7 @@ class SessionWithSidecars:
         child = Draft(
             "fork", setting, str(self.child), "child", parent=session_file(str(self.path))
         )
-        with copy_sidecars(child, {"file"}, self.home.where) as missed:
+        with copy_sidecar_files(child, {"file"}, self.home.where) as missed:
             if is_interrupted:
                 raise KeyboardInterrupt
         return missed
@@ -65,7 +65,7 @@ def test_outputs_are_linked_and_backups_are_copied(
     The folders for outputs and backups are private.
     """
     session_with_sidecars.write_sidecars()
-    assert session_with_sidecars.copy_sidecars() == []
+    assert session_with_sidecars.copy_sidecar_files() == []
     outputs, history = session_with_sidecars.linked
     assert (outputs / "file").samefile(session_with_sidecars.outputs / "file")
     assert (history / "file").read_bytes() == b"kept"
@@ -89,7 +89,7 @@ def test_changing_the_childs_backup_does_not_change_the_parents(
     (session_with_sidecars.history / "later@v2").write_bytes(
         b"of a turn that the child does not hold"
     )
-    session_with_sidecars.copy_sidecars()
+    session_with_sidecars.copy_sidecar_files()
     assert os.listdir(session_with_sidecars.linked[1]) == ["file"]
     with (session_with_sidecars.linked[1] / "file").open("r+b") as stream:
         stream.write(b"over")
@@ -112,7 +112,7 @@ def test_a_session_without_sidecars_gets_no_folders(
     """The child of a session without sidecars, or with an empty folder for them, gets no folders."""
     session_with_sidecars.outputs.mkdir(parents=True)
     before = sorted(session_with_sidecars.home.root.rglob("*"))
-    assert session_with_sidecars.copy_sidecars() == []
+    assert session_with_sidecars.copy_sidecar_files() == []
     assert sorted(session_with_sidecars.home.root.rglob("*")) == before
 
 
@@ -121,7 +121,7 @@ def test_a_failed_child_leaves_no_sidecars(session_with_sidecars: SessionWithSid
     session_with_sidecars.write_sidecars()
     before = sorted(session_with_sidecars.home.root.rglob("*"))
     with pytest.raises(KeyboardInterrupt):
-        session_with_sidecars.copy_sidecars(is_interrupted=True)
+        session_with_sidecars.copy_sidecar_files(is_interrupted=True)
     assert sorted(session_with_sidecars.home.root.rglob("*")) == before
     assert (session_with_sidecars.outputs / "file").read_bytes() == b"kept"
 
@@ -136,7 +136,7 @@ def test_only_regular_sidecars_are_copied(
     (session_with_sidecars.outputs / "link").symlink_to(secret)
     (session_with_sidecars.outputs / "folder").mkdir()
     os.mkfifo(session_with_sidecars.outputs / "pipe")
-    assert session_with_sidecars.copy_sidecars() == []
+    assert session_with_sidecars.copy_sidecar_files() == []
     assert os.listdir(session_with_sidecars.linked[0]) == ["file"]
 
 
@@ -153,7 +153,7 @@ def test_sidecars_in_a_linked_folder_are_not_copied(
     else:
         session_with_sidecars.outputs.parent.mkdir()
         session_with_sidecars.outputs.symlink_to(elsewhere)
-    assert session_with_sidecars.copy_sidecars() == []
+    assert session_with_sidecars.copy_sidecar_files() == []
     assert not session_with_sidecars.linked[0].exists()
 
 
@@ -163,7 +163,7 @@ def test_a_failed_copy_of_large_outputs_is_reported_once(
     """A failed copy of large outputs is reported in one warning, and the backups are still copied."""
     session_with_sidecars.write_sidecars()
     session_with_sidecars.linked[0].parent.write_bytes(b"in the way")
-    (missed,) = session_with_sidecars.copy_sidecars()
+    (missed,) = session_with_sidecars.copy_sidecar_files()
     assert "tool-results could not be copied for the new session" in missed
     assert (session_with_sidecars.linked[1] / "file").exists()
 
@@ -176,5 +176,5 @@ def test_an_existing_folder_of_the_child_is_kept(
     session_with_sidecars.linked[1].mkdir(parents=True)
     (session_with_sidecars.linked[1] / "theirs").write_bytes(b"theirs")
     with pytest.raises(KeyboardInterrupt):
-        session_with_sidecars.copy_sidecars(is_interrupted=True)
+        session_with_sidecars.copy_sidecar_files(is_interrupted=True)
     assert [path.name for path in session_with_sidecars.linked[1].iterdir()] == ["theirs"]

@@ -48,7 +48,7 @@ class SessionWithTasks:
         if kind == "fork":
             return write_child(fork.plan_fork(self.parent, self.home.where), self.home.where)
         return write_child(
-            agents.plan_fresh(self.parent, self.home.where, kind=kind), self.home.where
+            agents.plan_fresh_child(self.parent, self.home.where, kind=kind), self.home.where
         )
 
     def read_task_files(self, session_id: str = SESSION) -> dict[str, bytes]:

@@ -51,7 +51,7 @@ def write_handoff(
     kind: ChildKind = "handoff",
 ) -> str:
     """Write a handoff and return the id of the child."""
-    plan = agents.plan_fresh(parent, home.where, kind=kind, next_step=step)
+    plan = agents.plan_fresh_child(parent, home.where, kind=kind, next_step=step)
     return write_child(plan, home.where).session_id
 
 
@@ -81,7 +81,7 @@ def test_a_handoff_and_a_trim_report_the_same_size(config_home: ConfigHome) -> N
     sent = scan_session(parent).context.tokens
     assert sent > 6_000
     made = write_child(
-        agents.plan_fresh(parent, config_home.where, kind="handoff"), config_home.where
+        agents.plan_fresh_child(parent, config_home.where, kind="handoff"), config_home.where
     )
     found = find_existing_child(load_parent(parent, config_home), "handoff", config_home.where)
     assert found is not None

@@ -60,7 +60,7 @@ def plan_rewrite(
     survey = CopyPreparationObserver()
     transcript = scan_transcript(str(path), observers=[survey])
     how = {
-        "head": b'{"head":1}',
+        "first_line": b'{"head":1}',
         "lineage": LINEAGE_BLOCK,
         "edits": edits,
         "clears_token_counts": True,

@@ -55,7 +55,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 session = locate.session_file(sys.argv[1])
 sys.stdin.readline()
-print(write_child(agents.plan_fresh(session, Where(), kind="handoff"), Where()).title)
+print(write_child(agents.plan_fresh_child(session, Where(), kind="handoff"), Where()).title)
 """
 
 
@@ -73,7 +73,7 @@ def parent(config_home: ConfigHome) -> SessionFile:
 Planner = Callable[[SessionFile, ConfigHome], ChildPlan]
 
 PLANNERS_BY_KIND: dict[str, Planner] = {
-    "handoff": lambda parent, home: agents.plan_fresh(parent, home.where, kind="handoff"),
+    "handoff": lambda parent, home: agents.plan_fresh_child(parent, home.where, kind="handoff"),
     "fork": lambda parent, home: fork.plan_fork(parent, home.where),
     "rehome": lambda parent, home: fork.plan_fork(parent, home.where, home=str(home.root)),
     "trim": lambda parent, home: trim.plan_trim(
@@ -191,7 +191,7 @@ def test_a_title_is_chosen_when_the_child_is_written(
     The opening contains the title without a number.
     """
     plans = [
-        agents.plan_fresh(parent, config_home.where, kind="handoff", next_step=step)
+        agents.plan_fresh_child(parent, config_home.where, kind="handoff", next_step=step)
         for step in ("on we go",) * 2
     ]
     assert [make_planned_receipt(plan).title for plan in plans] == ["on we go · handoff"] * 2
@@ -219,7 +219,7 @@ def test_children_of_an_untitled_session_are_named_after_its_goal(config_home: C
     parent = locate.session_file(write_session(config_home.project(), SESSION, records))
     plans = [
         fork.plan_fork(parent, config_home.where),
-        *(agents.plan_fresh(parent, config_home.where) for _ in range(2)),
+        *(agents.plan_fresh_child(parent, config_home.where) for _ in range(2)),
     ]
     shown = [write_child(plan, config_home.where).title for plan in plans]
     assert shown == [

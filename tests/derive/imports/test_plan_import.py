@@ -115,8 +115,8 @@ def test_an_import_makes_a_new_session_in_the_folder(
         "Fix the parser · import",
     )
     assert (receipt.parent_session_id, receipt.parent_file) == ("", "")
-    assert receipt.in_client == f"/resume {receipt.session_id}"
-    assert receipt.shell == f"cd {target_folder} && claude --resume {receipt.session_id}"
+    assert receipt.client_command == f"/resume {receipt.session_id}"
+    assert receipt.shell_command == f"cd {target_folder} && claude --resume {receipt.session_id}"
     assert receipt.tokens_before == receipt.tokens_after == 1_500
     chain = scan_transcript(receipt.file).chain
     assert [node.uuid for node in chain[1:]] == ["r0", "r1", "r2", "r3", "r4", "r5"]
@@ -254,29 +254,29 @@ def test_importing_the_same_bytes_finds_the_existing_session(
     caller = Caller(config_home.where)
     again = import_transcript(same, ImportSpec(target_folder), caller)
     assert isinstance(again, OpenedSession)
-    assert again.action == "already imported"
+    assert again.action_phrase == "already imported"
     receipt = again.receipt
     assert (receipt.session_id, receipt.file, receipt.written) == ("", "", False)
     assert (receipt.parent_session_id, receipt.parent_file) == (first.session_id, first.file)
-    assert receipt.in_client == f"/resume {first.session_id}"
+    assert receipt.client_command == f"/resume {first.session_id}"
     dry = import_transcript(
         same, ImportSpec(target_folder, force=True), caller._replace(dry_run=True)
     )
     assert isinstance(dry, NothingWritten)
     forced = import_transcript(same, ImportSpec(target_folder, force=True), caller)
     assert isinstance(forced, OpenedSession)
-    assert (forced.action, forced.receipt.written) == ("imported", True)
+    assert (forced.action_phrase, forced.receipt.written) == ("imported", True)
     assert (
         importing.plan_import(
             write_import_source(config_home, conversation(3)), target_folder, config_home.where
-        ).existing
+        ).earlier_import
         is None
     )
     elsewhere = str(config_home.root)
     assert (
         importing.plan_import(
             write_import_source(config_home, conversation(2)), elsewhere, config_home.where
-        ).existing
+        ).earlier_import
         is None
     )
     assert forced.receipt.title == "prompt 0 · import 2"
@@ -503,7 +503,7 @@ def test_descendants_of_an_import_are_marked_as_unverified(
     child = receipt.file
     for _ in range(2):
         session, contents = locate.session_file(child), ChildContents(digest)
-        decided = agents.plan_fresh(
+        decided = agents.plan_fresh_child(
             session, config_home.where, kind="handoff", next_step="go on", contents=contents
         )
         child = write_child(decided, config_home.where).file

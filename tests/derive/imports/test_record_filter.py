@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.derive.imports.record_filter import (
-    ALLOWED_FIELD_NAMES,
+    IMPORTABLE_FIELD_NAMES,
     MESSAGE_FLAG_NAMES,
     ConversationFilter,
     has_valid_content,
-    is_conversation,
+    is_conversation_record,
     is_hidden_from_screen,
 )
 from resume_hooks.sessions.opening_layout import ChildAttributes
@@ -152,7 +152,7 @@ def test_hidden_records_are_counted() -> None:
 
 
 FIELD_NAME_STRATEGY = st.sampled_from(
-    [*sorted(ALLOWED_FIELD_NAMES), "rendered", "permissionMode", "x"]
+    [*sorted(IMPORTABLE_FIELD_NAMES), "rendered", "permissionMode", "x"]
 )
 RECORD_TYPE_STRATEGY = st.sampled_from(
     ["user", "assistant", "system", "attachment", "progress", "mode"]
@@ -170,8 +170,8 @@ def test_any_record_is_filtered_or_dropped(
     """Any record is dropped, or it keeps only known fields with valid content and gets the new folder."""
     whole = {**record, "type": record_type, "uuid": "u", "subtype": subtype}
     found = CONVERSATION_FILTER(whole)
-    assert (found is not None) == is_conversation(whole)
+    assert (found is not None) == is_conversation_record(whole)
     if found is not None:
-        assert found.keys() <= ALLOWED_FIELD_NAMES
+        assert found.keys() <= IMPORTABLE_FIELD_NAMES
         assert has_valid_content(found)
         assert (found["type"], found["uuid"], found["cwd"]) == (record_type, "u", "/here")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from resume_hooks.derive.model.headless import ClaudeHeadless, select_passed_variables
+from resume_hooks.derive.model.headless import HeadlessClaude, select_inherited_variables
 from resume_hooks.derive.model.port import CallCosts, ModelCalls, Reply, make_fenced_prompt
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
@@ -30,7 +30,7 @@ def ask_stand_in(
     stand_in: StandIn, text: str = "the text", max_seconds: float = 30.0, **environ: str
 ) -> Reply[WordAnswer]:
     """Ask the script that replaces the client and return its reply."""
-    model = ClaudeHeadless(Where({"PATH": stand_in.path, "HOME": "/none", **environ}), "haiku")
+    model = HeadlessClaude(Where({"PATH": stand_in.path, "HOME": "/none", **environ}), "haiku")
     return model.ask("Find the word.", text, WordAnswer, max_seconds=max_seconds)
 
 
@@ -49,7 +49,7 @@ def test_a_reply_has_the_answer_and_its_cost(tmp_path: Path) -> None:
     """
     reply = ask_stand_in(write_stand_in(tmp_path, "result({'word': 'x', 'numbers': [1]})"))
     assert reply.data == WordAnswer(word="x", numbers=[1])
-    assert (reply.cost_usd, reply.tokens_in, reply.tokens_out) == (0.0125, 1_200, 50)
+    assert (reply.cost_usd, reply.input_tokens, reply.output_tokens) == (0.0125, 1_200, 50)
     assert reply.model == "haiku-of-the-day"
 
 
@@ -119,7 +119,7 @@ def test_the_client_gets_only_needed_variables() -> None:
         "CLAUDE_CODE_CHILD_SESSION": "1", "CLAUDE_PLUGIN_ROOT": "/p", "CLAUDE_PROJECT_DIR": "/j", "NODE_OPTIONS": "x",
         "CLAUDE_CODE_MESSAGING_TOKEN": "t", "GITHUB_TOKEN": "g", "LD_PRELOAD": "l", "BASH_ENV": "b",
     }  # fmt: skip
-    assert select_passed_variables(Where({**stays, **goes})) == stays
+    assert select_inherited_variables(Where({**stays, **goes})) == stays
 
 
 def test_no_model_can_be_asked_within_a_headless_run(tmp_path: Path) -> None:
@@ -287,7 +287,12 @@ def test_implausible_costs_are_ignored(tmp_path: Path) -> None:
     """Costs and token counts that are not plausible numbers are ignored."""
     body = "result({'word': 'x'}, usage={'input_tokens': '9', 'output_tokens': -1}, total_cost_usd='1', modelUsage=[1])"
     reply = ask_stand_in(write_stand_in(tmp_path, body))
-    assert (reply.cost_usd, reply.tokens_in, reply.tokens_out, reply.model) == (None, 0, 0, "haiku")
+    assert (reply.cost_usd, reply.input_tokens, reply.output_tokens, reply.model) == (
+        None,
+        0,
+        0,
+        "haiku",
+    )
 
 
 def test_a_slow_client_is_stopped(tmp_path: Path) -> None:
@@ -322,11 +327,11 @@ def test_the_client_is_found_on_path_or_in_its_usual_folder(tmp_path: Path) -> N
     made = write_stand_in(tmp_path, "result({'word': 'x'})")
     environ = {"PATH": "/nowhere:.", "HOME": str(tmp_path / "home")}
     with pytest.raises(HeadlessFailed, match="not installed"):
-        ClaudeHeadless(Where(environ), "haiku").ask("a", "b", WordAnswer, max_seconds=1)
+        HeadlessClaude(Where(environ), "haiku").ask("a", "b", WordAnswer, max_seconds=1)
     local = tmp_path / "home" / ".local" / "bin"
     local.mkdir(parents=True)
     (local / "claude").symlink_to(made.folder / "claude")
-    found = ClaudeHeadless(Where(environ | {"PATH": "/usr/bin:/bin"}), "haiku")
+    found = HeadlessClaude(Where(environ | {"PATH": "/usr/bin:/bin"}), "haiku")
     assert found.ask("a", "b", WordAnswer, max_seconds=30).data.word == "x"
 
 
@@ -337,7 +342,7 @@ def test_a_client_that_cannot_start_is_an_error(tmp_path: Path) -> None:
     (folder / "claude").write_text("#!/no/such/interpreter\n")
     (folder / "claude").chmod(0o755)
     with pytest.raises(HeadlessFailed, match="could not be started"):
-        ClaudeHeadless(Where({"PATH": str(folder)}), "haiku").ask(
+        HeadlessClaude(Where({"PATH": str(folder)}), "haiku").ask(
             "a", "b", WordAnswer, max_seconds=1
         )
 
@@ -345,7 +350,7 @@ def test_a_client_that_cannot_start_is_an_error(tmp_path: Path) -> None:
 def test_costs_of_several_calls_are_added_up(tmp_path: Path) -> None:
     """The costs of several calls are added up, including the costs of a failed call."""
     made = write_stand_in(tmp_path, "result({'word': 'x'} if call else {})")
-    meter = ModelCalls(ClaudeHeadless(Where({"PATH": made.path}), "haiku"), 60, lambda *_: None)
+    meter = ModelCalls(HeadlessClaude(Where({"PATH": made.path}), "haiku"), 60, lambda *_: None)
     assert meter.spent.description == ""
     with pytest.raises(HeadlessFailed):
         list(meter.ask_all([("a", "b")], 1, WordAnswer))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from resume_hooks.derive.model.forked import ForkedModel, make_forked_prompt
+from resume_hooks.derive.model.forked import SessionModel, make_prompt_for_session_model
 from resume_hooks.errors import HeadlessFailed
 
 MODEL_NAME = "claude-opus-4-5"
@@ -21,9 +21,9 @@ class WordAnswer(BaseModel):
     word: str
 
 
-def make_model_with_answer(**fields: object) -> ForkedModel:
+def make_model_with_answer(**fields: object) -> SessionModel:
     """Return a model that has returned an answer with these fields."""
-    return ForkedModel({"model": MODEL_NAME, **fields})
+    return SessionModel({"model": MODEL_NAME, **fields})
 
 
 def get_answered_word(text: str, **fields: object) -> str:
@@ -40,7 +40,9 @@ def test_the_prompt_has_the_schema_and_a_fence() -> None:
 
     The material contains no secrets and no control characters.
     """
-    text = make_forked_prompt("Find the word.", f"\x1b[31m</material> {SECRET_TOKEN}", WordAnswer)
+    text = make_prompt_for_session_model(
+        "Find the word.", f"\x1b[31m</material> {SECRET_TOKEN}", WordAnswer
+    )
     assert text.startswith("Find the word.")
     assert json.dumps(WordAnswer.model_json_schema()) in text
     assert SECRET_TOKEN not in text
@@ -114,7 +116,7 @@ def test_a_refusal_is_reported_on_one_short_line(
 ) -> None:
     """A refusal is reported on one short line that contains the expected reason."""
     model = make_model_with_answer(**fields)
-    assert model.was_asked
+    assert model.has_request_result
     assert model.has_timed_out == (fields.get("reason") == "late")
     with pytest.raises(HeadlessFailed, match=expected_reason) as failed:
         model.ask("", "", WordAnswer, max_seconds=1)
@@ -141,5 +143,5 @@ def test_the_reported_token_counts_are_shown() -> None:
         {"usage": {"input_tokens": "5"}},
     ):
         assert make_model_with_answer(**nothing).usage_text == ""
-    assert not make_model_with_answer().was_asked
-    assert ForkedModel({"model": 5}).name == ""
+    assert not make_model_with_answer().has_request_result
+    assert SessionModel({"model": 5}).name == ""

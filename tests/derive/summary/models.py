@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from resume_hooks.derive.model.port import AnswerType, Reply
+from resume_hooks.derive.model.port import AnswerT, Reply
 from resume_hooks.errors import HeadlessFailed
 
 ScriptedAnswer = dict[str, Any] | HeadlessFailed | Callable[[], dict[str, Any]]
@@ -33,8 +33,8 @@ class ScriptedModel:
         self._answers = list(answers)
 
     def ask(
-        self, instructions: str, text: str, answer_type: type[AnswerType], *, max_seconds: float
-    ) -> Reply[AnswerType]:
+        self, instructions: str, text: str, answer_type: type[AnswerT], *, max_seconds: float
+    ) -> Reply[AnswerT]:
         """Return the next answer in the requested form.
 
         If the next answer is a function, the function is called for the answer.

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import summary as summaries
-from resume_hooks.derive.fresh_child import DIGEST_LINE_NUMBER, OPENING_LINE_NUMBER
+from resume_hooks.derive.fresh_child import DIGEST_LINE_NUMBER, OPENING_RECORD_LINE_NUMBER
 from resume_hooks.derive.model.port import ModelCalls
-from resume_hooks.derive.summary import MAX_FOCUS_CHARACTERS, SummaryOutcome
+from resume_hooks.derive.summary import MAX_FOCUS_CHARACTERS, SummaryResult
 from resume_hooks.errors import HeadlessFailed, UsageError
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session import Session
@@ -51,7 +51,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 def roll_over(
     home: ConfigHome, parent: Path, *answers: ScriptedAnswer, focus: str = ""
-) -> tuple[SummaryOutcome, ScriptedModel]:
+) -> tuple[SummaryResult, ScriptedModel]:
     """Roll over a session with a model that gives these answers."""
     model = ScriptedModel(answers or [MINIMAL_SUMMARY])
     begun = summaries.plan_rollover(locate.session_file(str(parent)), home.where, focus=focus)
@@ -277,7 +277,7 @@ def test_a_summary_may_refer_to_records_in_the_digest(
     )
     assert (
         "  - It. (:0)\n"
-        in read_file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
+        in read_file_records(outcome.receipt.file)[OPENING_RECORD_LINE_NUMBER]["message"]["content"]
     )
 
 
@@ -302,7 +302,7 @@ def test_each_sentence_of_a_summary_is_checked(config_home: ConfigHome) -> None:
     outcome, _ = roll_over(
         config_home, parent, {"goal": "Tabs in `src/parser.py`", "state": "Done.", "done": points}
     )
-    text = read_file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
+    text = read_file_records(outcome.receipt.file)[OPENING_RECORD_LINE_NUMBER]["message"]["content"]
     assert "goal: Tabs in `src/parser.py` (:0)\nwhere the work stands: Done.\n" in text
     assert (
         "  - Mended `parse_line`. (:1) TabStopper is gone. (:0) [not in the transcript: TabStopper]\n"
@@ -339,7 +339,7 @@ def test_an_ancestors_records_count_as_evidence(config_home: ConfigHome, parent:
     with parent.open("ab") as stream:
         stream.write(line(assistant("this is answer 3", uuid="z", parent="r3", ts=50)) + b"\n")
     outcome, _ = roll_over(config_home, child, said)
-    text = read_file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
+    text = read_file_records(outcome.receipt.file)[OPENING_RECORD_LINE_NUMBER]["message"]["content"]
     assert '  - The assistant said "this is answer 3". (11111111:5)\n' in text
     assert "  - `scripted` wrote it. [not in the transcript: scripted]\n" in text
 
@@ -350,7 +350,7 @@ def test_a_checked_sentence_shows_no_secret(config_home: ConfigHome, parent: Pat
     outcome, _ = roll_over(
         config_home, parent, {**MINIMAL_SUMMARY, "facts": [{"text": f"The token is {secret}."}]}
     )
-    text = read_file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
+    text = read_file_records(outcome.receipt.file)[OPENING_RECORD_LINE_NUMBER]["message"]["content"]
     assert secret[:12] not in text
     assert "not in the transcript" in text
 

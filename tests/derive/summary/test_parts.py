@@ -7,10 +7,10 @@ import re
 import pytest
 
 from resume_hooks.derive.summary import (
-    MATERIAL_HEADING,
     MAX_MESSAGE_CHARACTERS,
     MAX_SUMMARY_PART_BYTES,
     MAX_SUMMARY_PARTS,
+    SUMMARY_MATERIAL_HEADING,
     SummaryMaterial,
     read_summary_material,
 )
@@ -73,7 +73,7 @@ def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
     found = read_material_of_records(config_home, conversation(3))
     (part,) = found.parts
     assert part.record_numbers == {0, 1, 2, 3, 4, 5}
-    assert part.text.startswith(f"{MATERIAL_HEADING}\n11111111:0 ")
+    assert part.text.startswith(f"{SUMMARY_MATERIAL_HEADING}\n11111111:0 ")
     assert re.findall("prompt [0-9]|answer [0-9]", part.text) == [
         f"{'answer' if n % 2 else 'prompt'} {n}" for n in range(6)
     ]

@@ -248,7 +248,7 @@ def test_a_trimmed_handoff_keeps_its_next_step(config_home: ConfigHome) -> None:
     """If a handoff is trimmed, its next step is kept and its lineage is replaced."""
     parent = write_parser_session(config_home)
     step = "go on with the lexer"
-    asked = agents.plan_fresh(
+    asked = agents.plan_fresh_child(
         session_file(str(parent)), config_home.where, kind="handoff", next_step=step
     )
     made = write_child(asked, config_home.where)
@@ -435,7 +435,7 @@ def test_savings_by_rule_and_by_tool_have_the_same_sum(config_home: ConfigHome) 
         )
     assert decided.context_before.tokens - decided.context_after.tokens == saved.tokens
     receipt = write_child(decided, config_home.where)
-    assert (receipt.tools_trimmed, receipt.chars_saved) == (4, saved.characters)
+    assert (receipt.tools_trimmed, receipt.chars_saved) == (4, saved.saved_character_count)
     assert (
         json.loads(Path(receipt.file).read_bytes().split(b"\n")[0])["trim_metadata"]["stats"][
             "trimmed_tokens"

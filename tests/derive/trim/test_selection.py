@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.derive.trim.options import (
     MAX_PROTECTED_RESULTS,
-    TypedOptions,
+    EnteredOptions,
     make_options,
     parse_options,
 )
@@ -300,8 +300,8 @@ def test_trim_options_are_parsed_in_any_order(config_home: ConfigHome) -> None:
     assert (
         one.keep_recent,
         one.tools,
-        one.threshold_of_tool("Read"),
-        one.threshold_of_tool("Bash"),
+        one.get_threshold_of_tool("Read"),
+        one.get_threshold_of_tool("Bash"),
     ) == (
         3,
         ("read", "bash"),
@@ -341,4 +341,4 @@ def test_an_empty_list_of_tools_is_refused(config_home: ConfigHome) -> None:
     """An empty list of tools is refused, because it may come from an unset shell variable."""
     assert make_options().tools == ()
     with pytest.raises(UsageError, match="--tools is empty"):
-        make_options(TypedOptions(tools=""))
+        make_options(EnteredOptions(tools=""))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.derive.verbs.handoff import (
-    DIGEST_EDITING_NOTE,
+    DIGEST_EDITING_INSTRUCTIONS,
     MAX_EDITED_DIGEST_CHARACTERS,
-    format_text_for_editor,
+    format_opening_for_editor,
     parse_edited_digest,
 )
 from resume_hooks.errors import UsageError
@@ -19,14 +19,20 @@ LINEAGE_BLOCK = "[SESSION LINEAGE]\nx\n[/SESSION LINEAGE]"
 def test_an_unchanged_digest_loses_only_the_note_above_it() -> None:
     """A text that the user did not change is kept, but the note above it is removed."""
     assert (
-        parse_edited_digest(format_text_for_editor("digest (x)\ngoal:\n  - fix it"))
+        parse_edited_digest(format_opening_for_editor("digest (x)\ngoal:\n  - fix it"))
         == "digest (x)\ngoal:\n  - fix it"
     )
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "\n \n\t\n", DIGEST_EDITING_NOTE, f"{DIGEST_EDITING_NOTE}\n\u200b\n", "# all\n#of it"],
+    [
+        "",
+        "\n \n\t\n",
+        DIGEST_EDITING_INSTRUCTIONS,
+        f"{DIGEST_EDITING_INSTRUCTIONS}\n\u200b\n",
+        "# all\n#of it",
+    ],
 )
 def test_an_edited_digest_with_only_the_note_is_empty(text: str) -> None:
     """A text that contains only the note or blank lines is empty."""

@@ -20,7 +20,7 @@ import pytest
 from resume_hooks import clock
 from resume_hooks.archive import link_sessions
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim.options import TypedOptions, make_options
+from resume_hooks.derive.trim.options import EnteredOptions, make_options
 from resume_hooks.derive.trim.selection import TrimEdit
 from resume_hooks.derive.verbs import trim_in_place
 from resume_hooks.derive.verbs.caller import Caller
@@ -146,7 +146,7 @@ def trim(
     """Trim a session in place and return the receipt."""
     return trim_in_place.trim_in_place(
         session_file(str(path)),
-        make_options(TypedOptions(**options)),
+        make_options(EnteredOptions(**options)),
         Caller(home.where, dry_run=dry_run),
         force=force,
     ).receipt

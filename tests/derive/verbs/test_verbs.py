@@ -12,9 +12,9 @@ from resume_hooks.derive.outcome import NothingWritten, OpenedSession, Outcome
 from resume_hooks.derive.trim.options import make_options
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.verbs.caller import Caller
-from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION_SPEC, fork
+from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION_FORK_SPEC, fork
 from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
-from resume_hooks.derive.verbs.rollover import rollover_quick
+from resume_hooks.derive.verbs.rollover import make_quick_rollover
 from resume_hooks.derive.verbs.trim import trim, write_trim
 from resume_hooks.derive.verbs.untrim import FULL_UNTRIM_SPEC, untrim
 from resume_hooks.errors import UsageError
@@ -28,8 +28,8 @@ VerbCall = Callable[[Session, Caller], Outcome]
 VERB_CALLS: dict[str, VerbCall] = {
     "handoff": lambda session, caller: handoff(session, HandoffSpec("fix it"), caller),
     "handoff of all": lambda session, caller: handoff(session, HandoffSpec(size="all"), caller),
-    "rollover": rollover_quick,
-    "fork": lambda session, caller: fork(session, WHOLE_CONVERSATION_SPEC, caller),
+    "rollover": make_quick_rollover,
+    "fork": lambda session, caller: fork(session, WHOLE_CONVERSATION_FORK_SPEC, caller),
     "trim": lambda session, caller: trim(session, make_options(), caller),
 }
 """The tested calls of verbs, by name."""
@@ -98,7 +98,11 @@ def test_a_child_is_reused_only_on_request(parent: Path, config_home: ConfigHome
     first = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     again = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     assert isinstance(again, OpenedSession)
-    assert (again.action, again.plan, again.receipt.written) == ("already handed off", None, False)
+    assert (again.action_phrase, again.plan, again.receipt.written) == (
+        "already handed off",
+        None,
+        False,
+    )
     assert again.receipt.session_id == first.receipt.session_id
     handoff(session, spec, Caller(config_home.where))
     assert len(list_children(parent)) == 2

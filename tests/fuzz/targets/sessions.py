@@ -251,7 +251,7 @@ def make_verb_check(home: ConfigHome) -> TryCase:
 
 def _handoff(session: SessionFile, environ: Environ) -> Receipt:
     contents = ChildContents(build_digest(session, Where(environ)))
-    decided = agents.plan_fresh(
+    decided = agents.plan_fresh_child(
         session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents
     )
     return write_child(decided, Where(environ))

@@ -98,7 +98,7 @@ def test_children_of_a_real_rollout_have_its_items(rollout: Path, where: Where) 
     fork = write_child(plan_fork(parent, where), where)
     assert items_on_resume(fork.file) == items
     decided = plan_trim(parent, where, Options(keep_recent=1))
-    if decided.is_pointless:
+    if decided.is_child_unneeded:
         return
     trim = write_child(decided, where)
     after = items_on_resume(trim.file)
@@ -181,7 +181,7 @@ def test_a_new_child_is_not_open_and_mentions_no_plugin_agent(where: Where) -> N
     (agent,) = registry.list_other_agents(where)
     for made in (
         plan_fork(thread_file(where), where),
-        agents.plan_fresh(thread_file(where), where, kind="handoff"),
+        agents.plan_fresh_child(thread_file(where), where, kind="handoff"),
     ):
         child = write_child(made, where)
         assert agent.describe_open_state(agent.open_session(child.file)) == ""
@@ -496,7 +496,8 @@ def test_a_repeated_handoff_returns_the_existing_child(where: Where) -> None:
         codex_home_of(where), [rollouts.meta_line(), rollouts.message_line("user", "go")]
     )
     first = write_child(
-        agents.plan_fresh(thread_file(where), where, kind="handoff", next_step="test it"), where
+        agents.plan_fresh_child(thread_file(where), where, kind="handoff", next_step="test it"),
+        where,
     )
     again = find_existing_child(
         Session.from_file(thread_file(where), where), "handoff", where, "test it"
@@ -608,7 +609,7 @@ def test_a_damaged_rollout_gives_a_valid_child_or_a_clear_error(seed: int, where
         for plan in (plan_fork, lambda one, there: plan_trim(one, there, Options())):
             try:
                 decided = plan(thread_file(where), where)
-                receipt = None if decided.is_pointless else write_child(decided, where)
+                receipt = None if decided.is_child_unneeded else write_child(decided, where)
             except ResumeHooksError:
                 continue
             if receipt is not None:

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import make_planned_receipt
-from resume_hooks.derive.fresh_child import ChildContents, FreshPlan
+from resume_hooks.derive.fresh_child import ChildContents, FreshChildPlan
 from resume_hooks.parts.documents.document import (
     format_document,
     format_document_name,
@@ -47,13 +47,13 @@ def plan_titled_handoff(
     next_step: str = "",
     contents: ChildContents | None = None,
     **extra: Any,
-) -> FreshPlan:
+) -> FreshChildPlan:
     """Write a session with a title and return the plan of its handoff."""
     records = [{**record, **extra} for record in conversation(2)]
     lines = [json.dumps(record).encode() for record in (*records, custom_title(title))]
     path = write_session(home.project(), SESSION, lines)
     parent = locate.session_file(path)
-    return agents.plan_fresh(
+    return agents.plan_fresh_child(
         parent,
         home.where,
         kind="handoff",
@@ -62,7 +62,7 @@ def plan_titled_handoff(
     )
 
 
-def format_document_text(decided: FreshPlan) -> str:
+def format_document_text(decided: FreshChildPlan) -> str:
     """Return the text of a plan's document."""
     return format_document(decided, make_planned_receipt(decided))
 

@@ -17,7 +17,7 @@ from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import AccompanyingFiles
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import ChildContents, FreshPlan
+from resume_hooks.derive.fresh_child import ChildContents, FreshChildPlan
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.document import list_documents, resolve_out_path, write_documents
 from resume_hooks.paths import Where
@@ -39,13 +39,13 @@ def project(config_home: ConfigHome) -> Path:
     return folder
 
 
-def plan_handoff(home: ConfigHome, project: Path) -> FreshPlan:
+def plan_handoff(home: ConfigHome, project: Path) -> FreshChildPlan:
     """Write a session of the project and return the plan of its handoff."""
     records = [{**record, "cwd": str(project)} for record in conversation(2)]
     path = write_session(
         home.project(str(project)), SESSION, [*records, custom_title("Fix the parser")]
     )
-    return agents.plan_fresh(locate.session_file(path), home.where, kind="handoff")
+    return agents.plan_fresh_child(locate.session_file(path), home.where, kind="handoff")
 
 
 def write_child_and_documents(
@@ -162,7 +162,7 @@ def test_a_foreign_transcript_gets_no_document(
     path = write_session(
         stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)]
     )
-    decided = agents.plan_fresh(locate.session_file(path), config_home.where, kind="handoff")
+    decided = agents.plan_fresh_child(locate.session_file(path), config_home.where, kind="handoff")
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     files = write_documents(decided, write_child(decided, config_home.where), config_home.where)
     assert (files.documents, len(files.warnings)) == ((), 1)
@@ -288,7 +288,7 @@ def test_secrets_are_redacted_in_a_document(
     """A document contains no secret of the session."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     contents = ChildContents(build_digest(session_file(session_with_secrets), config_home.where))
-    decided = agents.plan_fresh(
+    decided = agents.plan_fresh_child(
         session_file(session_with_secrets),
         config_home.where,
         kind="handoff",

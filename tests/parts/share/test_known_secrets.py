@@ -177,7 +177,7 @@ def outputs_of_session(config_home: ConfigHome, path: str) -> dict[str, str]:
         bundle.stream.seek(0)
         made["bundle in the page"] = zlib.decompress(bundle.stream.read(), 31).decode()
     made["shared page"] = re.sub(r"(?s)<script type=.application/x-resume.*?</script>", "", shared)
-    child = write_child(agents.plan_fresh(session, where, kind="handoff"), where)
+    child = write_child(agents.plan_fresh_child(session, where, kind="handoff"), where)
     made["child"] = Path(child.file).read_text()
     made["title"] = child.title
     Path(child.file).unlink()
@@ -259,7 +259,8 @@ def test_a_secret_on_the_line_after_its_name_is_redacted_in_a_title(
     assert value not in b"".join(document.build_chunks()).decode()
     assert value[:3].lower() not in document.name
     child = write_child(
-        agents.plan_fresh(session_file(path), config_home.where, kind="handoff"), config_home.where
+        agents.plan_fresh_child(session_file(path), config_home.where, kind="handoff"),
+        config_home.where,
     )
     assert value not in Path(child.file).read_text()
 

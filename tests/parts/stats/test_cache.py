@@ -341,7 +341,7 @@ def test_a_session_opened_by_clear_counts_as_handoff(config_home: ConfigHome) ->
     project, where = config_home.project(), config_home.where
     rows = [user("go", uuid="u"), assistant("done", uuid="a", parent="u", tokens=90_000)]
     parent = session_file(write_session(project, SESSION, rows))
-    made = write_child(agents.plan_fresh(parent, where, kind="handoff"), where)
+    made = write_child(agents.plan_fresh_child(parent, where, kind="handoff"), where)
     record_link(Link(OTHER_SESSION_ID, SESSION, "handoff", "2026-01-31T10:00:00.000Z"), where)
     record_successor(made.session_id, OTHER_SESSION_ID, "2026-01-31T10:00:00.000Z", where)
     late = 3_600

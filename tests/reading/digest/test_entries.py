@@ -11,7 +11,11 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import DIGEST_LINE_NUMBER, OPENING_LINE_NUMBER, ChildContents
+from resume_hooks.derive.fresh_child import (
+    DIGEST_LINE_NUMBER,
+    OPENING_RECORD_LINE_NUMBER,
+    ChildContents,
+)
 from resume_hooks.reading.digest import entries, opening
 from resume_hooks.reading.digest.entries import (
     Digest,
@@ -181,7 +185,7 @@ def write_child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     """Write a handoff of a session and return the handoff's path."""
     path = talk.write(home)
     contents = ChildContents(talk.digest(home))
-    plan = agents.plan_fresh(
+    plan = agents.plan_fresh_child(
         session_file(str(path)), home.where, kind="handoff", next_step=step, contents=contents
     )
     return write_child(plan, home.where).file
@@ -209,7 +213,7 @@ def test_the_largest_digest_can_be_read(config_home: ConfigHome) -> None:
             f"make 빌드{number}", "실패 error: 오류"
         )
     child = write_child_of(talk, config_home)
-    before_opening = Path(child).read_bytes().split(b"\n")[:OPENING_LINE_NUMBER]
+    before_opening = Path(child).read_bytes().split(b"\n")[:OPENING_RECORD_LINE_NUMBER]
     assert sum(map(len, before_opening)) < BYTES_READ_AT_EACH_END
     assert any(b'"custom-title"' in row for row in before_opening)
     found = entries.read_digest(child)

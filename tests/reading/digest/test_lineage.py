@@ -61,7 +61,7 @@ def write_handoff_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 
 def _write_child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
-    plan = agents.plan_fresh(
+    plan = agents.plan_fresh_child(
         session_file(path),
         home.where,
         kind="handoff",

@@ -193,7 +193,7 @@ def test_a_trimmed_child_adds_no_hit_for_copied_text(
 def test_the_lineage_of_a_handoff_is_not_indexed(config_home: ConfigHome) -> None:
     """The index has a handoff's next step but not its lineage block."""
     parent = write_large_parent(config_home)
-    plan = agents.plan_fresh(
+    plan = agents.plan_fresh_child(
         locate.session_file(str(parent)),
         config_home.where,
         kind="handoff",

@@ -118,7 +118,7 @@ def test_the_lineage_block_marks_archived_ancestors(config_home: ConfigHome) -> 
     """The lineage block marks an archived ancestor with "(archived copy)" and shows its original path."""
     paths = write_four_generations(config_home)
     archive_and_remove(paths[0], config_home.environ)
-    decided = agents.plan_fresh(locate.session_file(paths[1]), config_home.where)
+    decided = agents.plan_fresh_child(locate.session_file(paths[1]), config_home.where)
     assert f"1. title 1 · {session_id(1)} · " in decided.opening
     assert f" · first session (archived copy)\n   {paths[0]}\n2. title 2 · " in decided.opening
 
@@ -193,7 +193,7 @@ def test_children_of_an_archived_session_are_written_to_its_folder(config_home: 
     backup = config_home.config / "file-history" / made.session_id / "abc@v1"
     assert not backup.exists() or backup.stat().st_nlink == 1
     contents = ChildContents(build_digest(kept, config_home.where))
-    handed = agents.plan_fresh(
+    handed = agents.plan_fresh_child(
         kept, config_home.where, kind="handoff", next_step="on", contents=contents
     )
     assert write_child(handed, config_home.where).file.startswith(str(config_home.project()))

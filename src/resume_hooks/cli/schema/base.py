@@ -150,8 +150,8 @@ class CallCosts(StrictModel):
 
     model: str = costs_field(lambda costs: costs.model)
     calls: int = costs_field(lambda costs: costs.calls)
-    tokens_in: int = costs_field(lambda costs: costs.tokens_in)
-    tokens_out: int = costs_field(lambda costs: costs.tokens_out)
+    tokens_in: int = costs_field(lambda costs: costs.input_tokens)
+    tokens_out: int = costs_field(lambda costs: costs.output_tokens)
     cost_usd: float | None = costs_field(
         lambda costs: costs.cost_usd, "the cost that the client reported; null if it reported none"
     )

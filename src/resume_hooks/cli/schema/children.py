@@ -200,7 +200,7 @@ class SavingsSchema(StrictModel):
         "true: the client would compact the child on resume",
     )
     rollover_tokens: int = trim_field(
-        lambda trim: trim.child_tokens_with_only_lineage,
+        lambda trim: trim.lineage_only_child_tokens,
         "the tokens of a handoff instead of this trim",
     )
     characters_per_token: float = trim_field(lambda trim: trim.savings.characters_per_token)
@@ -303,7 +303,7 @@ class CutSchema(StrictModel):
         description="reference of the last copied record of the parent: session and 0-based line"
     )
     moved: bool = cut_field(
-        lambda cut: cut.move_direction != 0,
+        lambda cut: cut.shift_direction != 0,
         "true: the copy ends at a different record from the requested one, to keep a call or an answer complete",
     )
     turn: int | None = cut_field(

@@ -50,19 +50,19 @@ class TypicalTurn(StrictModel):
     )
 
 
-rates_field = FieldDeclarer[compare.CacheRates]()
+rates_field = FieldDeclarer[compare.CachePriceRatios]()
 
 
 class RateTable(StrictModel):
     """The prices that the estimates use, for each kind of token. An input token costs 1."""
 
     input: float = rates_field(lambda _: 1.0)
-    cache_read: float = rates_field(lambda rates: rates.read_rate)
+    cache_read: float = rates_field(lambda rates: rates.read_price_ratio)
     uncached: float = rates_field(
-        lambda rates: rates.write_rate,
+        lambda rates: rates.write_price_ratio,
         "a token that is not cached; it is written to the cache if the session has one",
     )
-    output: float = rates_field(lambda _: compare.OUTPUT_RATE)
+    output: float = rates_field(lambda _: compare.OUTPUT_PRICE_RATIO)
 
 
 size_field = FieldDeclarer[compare.SizeEstimate]()
@@ -87,14 +87,16 @@ class SizeRow(StrictModel):
         "the number of these tokens that are cut; null if not measured",
     )
     has_calls: bool = size_field(
-        lambda estimate: estimate.measured_size.has_calls,
+        lambda estimate: estimate.measured_size.includes_calls,
         "true: nothing is cut, and the latest calls are included",
     )
     warm: int = size_field(
-        lambda estimate: estimate.warm_cost, "the cost while the session's cache is warm"
+        lambda estimate: estimate.warm_cache_cost_tokens,
+        "the cost while the session's cache is warm",
     )
     cold: int = size_field(
-        lambda estimate: estimate.cold_cost, "the cost when the session's cache is cold"
+        lambda estimate: estimate.cold_cache_cost_tokens,
+        "the cost when the session's cache is cold",
     )
 
 
@@ -114,7 +116,7 @@ class FirstRequest(StrictModel):
     )
 
 
-estimate_field = FieldDeclarer[compare.Estimate]()
+estimate_field = FieldDeclarer[compare.StrategyEstimate]()
 
 
 class Estimate(StrictModel):
@@ -139,11 +141,11 @@ class Estimate(StrictModel):
         "turns after which this way has cost less than going on; null for never, and for going on itself",
     )
     warm: int = estimate_field(
-        lambda estimate: estimate.warm_cost,
+        lambda estimate: estimate.warm_cache_cost_tokens,
         "the cost in input tokens of the first request, while the session's cache is warm",
     )
     cold: int = estimate_field(
-        lambda estimate: estimate.cold_cost,
+        lambda estimate: estimate.cold_cache_cost_tokens,
         "the cost in input tokens of the first request, when the session's cache is cold",
     )
 
@@ -163,9 +165,9 @@ class ResumeSchema(StrictModel):
 
     session_id: str = comparison_field(lambda comparison: comparison.session_id)
     session_file: str = comparison_field(
-        lambda comparison: original_path(comparison.ends.path, Where())
+        lambda comparison: original_path(comparison.head_tail.path, Where())
     )
-    title: str = comparison_field(lambda comparison: comparison.ends.title)
+    title: str = comparison_field(lambda comparison: comparison.head_tail.title)
     context: ContextSize = comparison_field(lambda comparison: comparison.context)
     cache: Cache = comparison_field(lambda comparison: comparison)
     typical_turn: TypicalTurn = comparison_field(lambda comparison: comparison.recent_requests)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.derive.child.draft import Draft, find_owning_session
+from resume_hooks.derive.child.draft import Draft, find_session_owning_folder
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import (
     TASKS_FOLDER_NAME,
@@ -122,7 +122,9 @@ def find_backup_names(lines: Iterable[bytes]) -> frozenset[str]:
 
 
 @contextlib.contextmanager
-def copy_sidecars(draft: Draft, backup_names: Collection[str], where: Where) -> Iterator[list[str]]:
+def copy_sidecar_files(
+    draft: Draft, backup_names: Collection[str], where: Where
+) -> Iterator[list[str]]:
     """Copy the parent's tool outputs and file backups under the child's id before the ``with`` block runs.
 
     Only the backups whose names are in ``backup_names`` are copied. Yields a list with one sentence
@@ -131,7 +133,7 @@ def copy_sidecars(draft: Draft, backup_names: Collection[str], where: Where) -> 
     """
     failures: list[str] = []
     new_folders: list[str] = []
-    parent = find_owning_session(draft.parent)
+    parent = find_session_owning_folder(draft.parent)
     history_home = where.file_history
     target_folders = _get_outputs_folder(draft.path), os.path.join(history_home, draft.session_id)
     if is_archived_copy(parent.path, where):

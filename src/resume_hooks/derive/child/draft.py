@@ -151,7 +151,7 @@ class Draft(NamedTuple):
         """
         if self.own_title is None:
             parent = self.loaded_parent
-            parent_ends = parent.head_tail if parent is not None and parent.is_unchanged else None
+            parent_ends = parent.ends if parent is not None and parent.is_unchanged else None
             return unused_title(self.root_title, self.kind, self.folder, parent_ends)
         return self.own_title
 
@@ -187,7 +187,7 @@ class Draft(NamedTuple):
 
 def make_draft(  # noqa: PLR0913 - what a child may be asked for
     parent: SessionFile,
-    ends: HeadTail,
+    parent_ends: HeadTail,
     kind: ChildKind,
     where: Where,
     output_dir: str | None = None,
@@ -206,9 +206,9 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     child's file is written there.
     """
     parent = Session.from_file(parent, where)
-    _require_usable_parent(parent, ends, kind, location, where)
+    _require_usable_parent(parent, parent_ends, kind, location, where)
     subagent = subagent_name(parent.path) or ""
-    owner = find_owning_session(parent)
+    owner = find_session_owning_folder(parent)
     if subagent:
         lineage_finder = LineageFinder(where)
         ancestors = tuple(lineage_finder.find_lineage(owner.path))
@@ -216,13 +216,15 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         lineage_finder, ancestors = parent.lineage_finder, parent.lineage
     ends_by_session = _read_titled_ancestors(ancestors, lineage_finder, where)
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
-    redactor = make_redactor_for_ends(ends, *ends_by_session.values(), harmless_texts=ids)
+    redactor = make_redactor_for_ends(parent_ends, *ends_by_session.values(), harmless_texts=ids)
     ancestors = tuple(row._replace(title=redactor.redact(row.title)) for row in ancestors)
     attributes = ChildAttributes(
         session_id=str(uuid.uuid4()),
-        cwd=home or home_folder_of_session(ends, where),
-        branch=redactor.redact(ends.recorded_branch),
-        version=ends.version if parent.agent == CLAUDE_NAME else FOREIGN_CHILD_CLIENT_VERSION,
+        cwd=home or home_folder_of_session(parent_ends, where),
+        branch=redactor.redact(parent_ends.recorded_branch),
+        version=parent_ends.version
+        if parent.agent == CLAUDE_NAME
+        else FOREIGN_CHILD_CLIENT_VERSION,
         created_at=clock.now(),
     )
     is_in_parent_folder = location is None and not home and parent.agent == CLAUDE_NAME
@@ -238,7 +240,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         subject = title_of_transcript(parent.path)
     elif not subject:
         subject = _find_root_title(
-            ancestors, {parent.session_id: ends, **ends_by_session}, redactor
+            ancestors, {parent.session_id: parent_ends, **ends_by_session}, redactor
         )
     root_title = redactor.redact(plain_line(redactor.redact(subject)))
     block = lineage_block.render_lineage_block(
@@ -276,7 +278,11 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
 
 
 def _require_usable_parent(
-    parent: Session, ends: HeadTail, kind: ChildKind, location: ChildLocation | None, where: Where
+    parent: Session,
+    parent_ends: HeadTail,
+    kind: ChildKind,
+    location: ChildLocation | None,
+    where: Where,
 ) -> None:
     """Raise UsageError if ``parent`` cannot have a child of this kind.
 
@@ -284,8 +290,8 @@ def _require_usable_parent(
     Claude Code only if the kind is in ``CROSS_AGENT_CHILD_KINDS``. For any other kind, the user must fork
     the session to Claude Code first.
     """
-    if ends.is_sidechain:
-        owner = f": {ends.starting_session_id}" if ends.starting_session_id else "."
+    if parent_ends.is_sidechain:
+        owner = f": {parent_ends.starting_session_id}" if parent_ends.starting_session_id else "."
         raise UsageError(
             "This is a sub-agent's transcript",
             f"Name the session that started the sub-agent{owner}",
@@ -297,7 +303,7 @@ def _require_usable_parent(
         )
 
 
-def find_owning_session(session: SessionFile) -> SessionFile:
+def find_session_owning_folder(session: SessionFile) -> SessionFile:
     """Return the session under which an agent lists a transcript.
 
     For a sub-agent's transcript, this is the session that started the sub-agent.
@@ -349,19 +355,19 @@ def _read_titled_ancestors(
 
 
 def _find_root_title(
-    ancestors: Sequence[Ancestor], ends: Mapping[str, HeadTail], redactor: Redactor
+    ancestors: Sequence[Ancestor], parent_ends: Mapping[str, HeadTail], redactor: Redactor
 ) -> str:
     """Return the title of the first session, or the goal in its first prompts if it has no title.
 
     If the first session no longer exists, its oldest existing descendant still has its title.
-    ``ends`` maps session ids to the starts and ends of the ancestors that were read.
+    ``parent_ends`` maps session ids to the starts and ends of the ancestors that were read.
     """
     oldest = next((ancestor for ancestor in ancestors if ancestor.title), None)
     if oldest is None:
         return "Session"
     if oldest.derivation_type != "original":
         return root_title_of(oldest.title)
-    root = ends.get(oldest.session_id)
+    root = parent_ends.get(oldest.session_id)
     if root is None or root.given_title:
         return oldest.title
     # Imported here because it is needed only if the user did not set a title.

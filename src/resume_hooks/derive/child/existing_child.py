@@ -34,7 +34,7 @@ from resume_hooks.transcripts.records import Record, get_mapping, get_message
 
 _BUSY_MESSAGE = "Another command is making a child of this session"
 # Maximum number of seconds to wait for the lock. A trigger must write a child in less time.
-MAX_LOCK_SECONDS = 10.0
+MAX_LOCK_WAIT_SECONDS = 10.0
 
 
 @contextlib.contextmanager
@@ -48,7 +48,7 @@ def lock_parent(parent: Session, where: Where) -> Iterator[None]:
         with contextlib.suppress(WriteFailed):
             folder = os.path.join(where.state, "pending", f"making-{parent.session_id}")
             locks.enter_context(
-                lock_folder(folder, where, _BUSY_MESSAGE, "Could not hold", MAX_LOCK_SECONDS)
+                lock_folder(folder, where, _BUSY_MESSAGE, "Could not hold", MAX_LOCK_WAIT_SECONDS)
             )
         yield
 
@@ -61,7 +61,7 @@ class _UnusedChild(NamedTuple):
     """
 
     session: SessionFile
-    ends: HeadTail
+    file_ends: HeadTail
     path: str
     agent: str
     parent_file: str
@@ -69,8 +69,8 @@ class _UnusedChild(NamedTuple):
     @property
     def first_record(self) -> Record:
         """The child's first record, which names its parent, or ``{}`` if the record is unreadable."""
-        if self.ends.first_records:
-            return self.ends.first_records[0]
+        if self.file_ends.first_records:
+            return self.file_ends.first_records[0]
         return {}
 
 
@@ -95,7 +95,7 @@ def find_existing_child(
     child = _find_unused_child(parent, link.child_id, clock.normalize_timestamp(link.at), where)
     if child is None:
         return None
-    first_records = child.ends.first_records
+    first_records = child.file_ends.first_records
     if next_step is not None:
         opening = next((row for row in first_records if row.get("isCompactSummary") is True), {})
         if extract_next_step(get_message(opening).get("content")) != next_step.strip():
@@ -162,13 +162,13 @@ def _find_unused_child(
         return None
     agent = agent_of_session(session, where)
     try:
-        ends, parent_ends = agent.read_ends(session.path), parent.ends
+        file_ends, parent_ends = agent.read_ends(session.path), parent.ends
         path = agent.to_common_format(session).path
     except (SessionNotFound, NotATranscript):
         return None  # The file was deleted after it was found.
-    if ends.was_continued or has_later_records(parent_ends, made_at or ends.derived_at):
+    if file_ends.was_continued or has_later_records(parent_ends, made_at or file_ends.derived_at):
         return None
-    return _UnusedChild(session, ends, path, agent.name, parent_ends.path)
+    return _UnusedChild(session, file_ends, path, agent.name, parent_ends.path)
 
 
 def _make_receipt(
@@ -182,32 +182,32 @@ def _make_receipt(
     return Receipt(
         session_id=child.session.session_id,
         file=child.session.path,
-        title=child.ends.title,
+        title=child.file_ends.title,
         parent_session_id=parent.session_id,
         parent_file=child.parent_file,
         kind=kind,
         written=False,
-        folder=home_folder_of_session(child.ends, where),
+        folder=home_folder_of_session(child.file_ends, where),
         agent=child.agent,
         tokens_before=tokens_before,
         tokens_after=tokens_after,
     )
 
 
-def has_later_records(ends: HeadTail, instant: str) -> bool:
+def has_later_records(file_ends: HeadTail, instant: str) -> bool:
     """Check whether a session has a message or a tool result with a time after ``instant``.
 
     If all of its last records are later than ``instant``, the whole transcript is read.
     """
     tail_covers_instant = any(
         "" < clock.normalize_timestamp(record.get("timestamp")) <= instant
-        for record in ends.last_records
+        for record in file_ends.last_records
     )
 
-    def is_later_continuation(record: Record) -> bool:
+    def is_message_or_result_after_instant(record: Record) -> bool:
         is_continuation = is_prompt_or_answer(record) or bool(records.list_results(record))
         return is_continuation and clock.normalize_timestamp(record.get("timestamp")) > instant
 
     if tail_covers_instant:
-        return any(map(is_later_continuation, ends.last_records))
-    return ends.has_record(is_later_continuation)
+        return any(map(is_message_or_result_after_instant, file_ends.last_records))
+    return file_ends.has_record(is_message_or_result_after_instant)

@@ -24,23 +24,27 @@ from resume_hooks.transcripts.write_scan import CopyPreparationObserver, Snapsho
 _PATH_SEPARATORS_PATTERN = re.compile(r"[/\\]+")
 
 
-def plan_relocation(old_home: str, new_home: str) -> Relocation:
+def plan_relocation(old_home_folder: str, new_home: str) -> Relocation:
     """Return the ``Relocation`` from one home folder to another.
 
-    If ``old_home`` is ``""``, the relocation changes no path.
+    If ``old_home_folder`` is ``""``, the relocation changes no path.
     """
-    real_path = canonical_path(old_home) if os.path.isabs(old_home) else old_home
-    roots = tuple(dict.fromkeys(root for root in (old_home, real_path) if root not in {"", os.sep}))
+    real_path = (
+        canonical_path(old_home_folder) if os.path.isabs(old_home_folder) else old_home_folder
+    )
+    roots = tuple(
+        dict.fromkeys(root for root in (old_home_folder, real_path) if root not in {"", os.sep})
+    )
     return Relocation(
-        old_home, new_home, roots, real_path == new_home or not os.path.isdir(real_path)
+        old_home_folder, new_home, roots, real_path == new_home or not os.path.isdir(real_path)
     )
 
 
 class Relocation(NamedTuple):
-    """A change of a session's home folder from ``old_home`` to ``new_home``.
+    """A change of a session's home folder from ``old_home_folder`` to ``new_home``.
 
-    ``old_home`` may no longer exist, or may be a folder on a different computer. ``new_home`` is a
-    path without symbolic links. ``old_home_names`` contains two paths of the old home folder: as
+    ``old_home_folder`` may no longer exist, or may be a folder on a different computer. ``new_home`` is a
+    path without symbolic links. ``old_home_paths`` contains two paths of the old home folder: as
     recorded, and with symbolic links resolved.
 
     If ``moves_files`` is true, the old home folder no longer exists, so its files are assumed to be
@@ -48,14 +52,14 @@ class Relocation(NamedTuple):
     Restoring them must not overwrite files with the same names in the new home folder.
     """
 
-    old_home: str
+    old_home_folder: str
     new_home: str
-    old_home_names: tuple[str, ...]
+    old_home_paths: tuple[str, ...]
     moves_files: bool
 
     def relocate_path(self, path: str) -> str:
         """Return a path inside the old home folder as a path inside the new one, and any other path unchanged."""
-        for root in self.old_home_names:
+        for root in self.old_home_paths:
             if path == root:
                 return self.new_home
             if path.startswith(root) and path[len(root)] in "/\\":
@@ -111,7 +115,7 @@ class Relocation(NamedTuple):
         did not move, so its absolute path is returned.
         """
         if name.startswith(("../", "..\\")):
-            return os.path.normpath(os.path.join(self.old_home, name))
+            return os.path.normpath(os.path.join(self.old_home_folder, name))
         return self.relocate_path(name)
 
     def _relocate_backup(self, backup: Any) -> Any:
@@ -134,7 +138,7 @@ COPIED_RECORD_KINDS = (TAG, PR_LINK, MODE, *FOLDER_RECORD_KINDS)
 
 
 def copy_metadata_lines(
-    ends: HeadTail,
+    head_tail: HeadTail,
     session_id: str,
     *,
     leaves_folder: bool = False,
@@ -146,7 +150,7 @@ def copy_metadata_lines(
     secrets from all lines except the folder.
     """
     last_bodies: dict[str, bytes] = {}
-    for tail_line in ends.tail.split(b"\n"):
+    for tail_line in head_tail.tail.split(b"\n"):
         body = tail_line.removesuffix(b"\r")
         record = parse_record(body) if body.startswith(b'{"type":"') else None
         if (
@@ -166,8 +170,8 @@ def copy_metadata_lines(
 
 def copy_lines_after_chain(
     transcript: Transcript,
-    write_observer: CopyPreparationObserver,
-    ends: HeadTail,
+    preparation_observer: CopyPreparationObserver,
+    head_tail: HeadTail,
     session_id: str,
     relocation: Relocation | None = None,
 ) -> list[bytes]:
@@ -176,39 +180,46 @@ def copy_lines_after_chain(
     If ``relocation`` is given but does not move files, the snapshots are omitted.
     """
     if relocation is None or relocation.moves_files:
-        snapshots = select_snapshots(transcript, write_observer)
+        snapshots = select_snapshots(transcript, preparation_observer)
     else:
         snapshots = []
-    rows = _copy_lines(
+    rows = _copy_lines_with_child_id(
         transcript, [(snapshot.offset, snapshot.length) for snapshot in snapshots], session_id
     )
     if relocation is not None:
         rows = [_relocate_paths(row, relocation) for row in rows]
-    return [*rows, *copy_metadata_lines(ends, session_id, leaves_folder=relocation is not None)]
+    return [
+        *rows,
+        *copy_metadata_lines(head_tail, session_id, leaves_folder=relocation is not None),
+    ]
 
 
 def select_snapshots(
-    transcript: Transcript, write_observer: CopyPreparationObserver
+    transcript: Transcript, preparation_observer: CopyPreparationObserver
 ) -> list[Snapshot]:
     """Return the file snapshots that belong to the messages of the live chain."""
     message_ids = {node.uuid for node in transcript.chain}
     return [
-        snapshot for snapshot in write_observer.snapshots if snapshot.message_uuid in message_ids
+        snapshot
+        for snapshot in preparation_observer.snapshots
+        if snapshot.message_uuid in message_ids
     ]
 
 
-def copy_lines_about_shortened_results(
-    transcript: Transcript, write_observer: CopyPreparationObserver, session_id: str
+def copy_lines_about_replaced_results(
+    transcript: Transcript, preparation_observer: CopyPreparationObserver, session_id: str
 ) -> list[bytes]:
     """Return the lines of records about shortened tool results, with the child's id.
 
     The client shortens some tool results in its requests, and lists these results in such records.
     The records are valid only if the child contains all of these results unchanged.
     """
-    return _copy_lines(transcript, write_observer.shortened_result_lines, session_id)
+    return _copy_lines_with_child_id(
+        transcript, preparation_observer.shortened_result_lines, session_id
+    )
 
 
-def _copy_lines(
+def _copy_lines_with_child_id(
     transcript: Transcript, extents: list[tuple[int, int]], session_id: str
 ) -> list[bytes]:
     """Return the lines at the given offsets and lengths, with the child's id instead of the parent's.

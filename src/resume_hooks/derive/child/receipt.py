@@ -58,12 +58,12 @@ class Receipt(NamedTuple):
         )
 
     @property
-    def in_client(self) -> str:
+    def client_command(self) -> str:
         """The command that continues the child in the running client."""
         return self.commands.client_command
 
     @property
-    def shell(self) -> str:
+    def shell_command(self) -> str:
         """The command that continues the child in a new client. The user types it in a shell."""
         return self.commands.shell_command
 

@@ -2,7 +2,7 @@
 
 Invariant: a record without an edit is copied byte for byte, except for these fields: the session
 id, the link to the previous record, a time that is earlier than the previous record's, the token
-counts if the child is smaller than its parent, and the fields that ``edit_line`` adds.
+counts if the child is smaller than its parent, and the fields that ``line_edit`` adds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive.child.copy_files import copy_sidecars, find_backup_names
+from resume_hooks.derive.child.copy_files import copy_sidecar_files, find_backup_names
 from resume_hooks.derive.child.draft import NO_PARENT, Draft
 from resume_hooks.derive.child.write_child import ChildBody, ChildPlan
 from resume_hooks.errors import SessionNotFound
@@ -94,7 +94,7 @@ MAX_OPENING_RECORDS = 4
 def collect_edits(
     chain: LinearChain,
     transcript: Transcript,
-    write_observer: CopyPreparationObserver,
+    preparation_observer: CopyPreparationObserver,
     requested_edits: Mapping[int, Edit],
 ) -> dict[int, list[Edit]]:
     """Return the edits of each record by line number, in the order in which to apply them.
@@ -109,7 +109,7 @@ def collect_edits(
         edits: list[Edit] = []
         if node.line_number in requested_edits:
             edits.append(requested_edits[node.line_number])
-        if node.line_number in write_observer.records_to_mend:
+        if node.line_number in preparation_observer.records_to_mend:
             edits.append(mend_record)
         if node.line_number in chain.dropped_call_ids:
             edits.append(_CallRemover(chain.dropped_call_ids[node.line_number]))
@@ -273,9 +273,9 @@ class ParentScan(NamedTuple):
 
     session: SessionFile
     transcript: Transcript
-    write_observer: CopyPreparationObserver
+    preparation_observer: CopyPreparationObserver
     child_observer: ChildObserver
-    ends: HeadTail
+    head_tail: HeadTail
     context: ContextSize
     characters_per_token: float
 
@@ -291,7 +291,7 @@ class ParentScan(NamedTuple):
         )
         if not counted_tokens:
             counted_tokens = min(
-                measure_first_request(self.ends, where).tokens, self.context.tokens
+                measure_first_request(self.head_tail, where).tokens, self.context.tokens
             )
         return counted_tokens + uncounted_tokens
 
@@ -303,16 +303,16 @@ class ParentScan(NamedTuple):
 
 def scan_parent(session: SessionFile) -> ParentScan:
     """Scan the live part of a session before a child is made from its records."""
-    transcript, (write_observer, child_observer, pieces) = scan_live_part(
+    transcript, (preparation_observer, child_observer, pieces) = scan_live_part(
         session.file, lambda: (CopyPreparationObserver(), ChildObserver(), PieceCollector())
     )
-    return make_parent_scan(session, transcript, write_observer, child_observer, pieces)
+    return make_parent_scan(session, transcript, preparation_observer, child_observer, pieces)
 
 
 def make_parent_scan(
     session: SessionFile,
     transcript: Transcript,
-    write_observer: CopyPreparationObserver,
+    preparation_observer: CopyPreparationObserver,
     child_observer: ChildObserver,
     pieces: PieceCollector,
 ) -> ParentScan:
@@ -322,7 +322,7 @@ def make_parent_scan(
     return ParentScan(
         session,
         transcript,
-        write_observer,
+        preparation_observer,
         child_observer,
         loaded_session.head_tail,
         context,
@@ -362,11 +362,11 @@ LineEdit = Callable[[bytes, Node], bytes]
 class ClosingTexts(NamedTuple):
     """The texts of the records that end a child, after the parent's records.
 
-    The model reads ``text``, and the screen shows ``card``.
+    The model reads ``text``, and the screen shows ``screen_text``.
     """
 
     text: str
-    card: str
+    screen_text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +376,7 @@ class ChainRewrite(ChildBody):
     ``edits`` maps a line number in ``source_path`` to the edits of that record, in the order in
     which they are applied. ``lineage`` becomes a separate record before the node at index
     ``lineage_index``. If it is ``""``, no record is added. ``metadata_lines`` follow the chain, and
-    ``closing`` ends the chain. ``edit_line`` is applied to each line of the parent after all other
+    ``closing`` ends the chain. ``line_edit`` is applied to each line of the parent after all other
     changes.
 
     If ``clears_token_counts`` is true, the token counts in the records become zero. These counts
@@ -389,7 +389,7 @@ class ChainRewrite(ChildBody):
 
     source_path: str
     attributes: ChildAttributes
-    head: bytes
+    first_line: bytes
     lineage: str
     lineage_index: int
     linear_chain: LinearChain
@@ -397,7 +397,7 @@ class ChainRewrite(ChildBody):
     metadata_lines: tuple[bytes, ...]
     clears_token_counts: bool
     closing: ClosingTexts | None
-    edit_line: LineEdit | None
+    line_edit: LineEdit | None
     allowed_thinking_hashes: frozenset[int] | None
     unlinked_answer_count: int
     """The number of answers that directly follow another answer because the records between them are lost.
@@ -417,7 +417,7 @@ class ChainRewrite(ChildBody):
 
         Raises SessionNotFound if ``source_path`` no longer exists or changes while it is read.
         """
-        yield self.head + b"\n"
+        yield self.first_line + b"\n"
         chain_writer = _ChainWriter(self)
         try:
             with open(self.source_path, "rb", buffering=BUFFER_BYTES) as stream:
@@ -468,7 +468,7 @@ class ChainRewrite(ChildBody):
         """Copy the parent's large tool outputs, and the file backups that the child's lines name."""
         if draft.parent is NO_PARENT:
             return contextlib.nullcontext([])
-        return copy_sidecars(draft, find_backup_names(self.metadata_lines), where)
+        return copy_sidecar_files(draft, find_backup_names(self.metadata_lines), where)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -511,15 +511,15 @@ class ChainRewrite(ChildBody):
 def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     draft: Draft,
     transcript: Transcript,
-    write_observer: CopyPreparationObserver,
+    preparation_observer: CopyPreparationObserver,
     *,
-    head: bytes,
+    first_line: bytes,
     lineage: str = "",
     edits: Mapping[int, Edit] | None = None,
     metadata_lines: Sequence[bytes] = (),
     clears_token_counts: bool | None = None,
     closing: ClosingTexts | None = None,
-    edit_line: LineEdit | None = None,
+    line_edit: LineEdit | None = None,
     allowed_thinking_hashes: frozenset[int] | None = None,
 ) -> ChainRewrite:
     """Plan a child with the live chain of ``transcript``. The function writes no files.
@@ -530,7 +530,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     counts belong to a larger context.
     """
     chain = linearize_chain(transcript.chain)
-    by_record = collect_edits(chain, transcript, write_observer, edits or {})
+    by_record = collect_edits(chain, transcript, preparation_observer, edits or {})
     if lineage:
         older_opening = find_opening(lineage_block.LINEAGE_END_MARKER, chain.nodes, transcript)
     else:
@@ -553,7 +553,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     rewrite = ChainRewrite(
         source_path=transcript.path,
         attributes=draft.attributes,
-        head=head,
+        first_line=first_line,
         lineage="" if older_opening is not None else lineage,
         lineage_index=lineage_index,
         linear_chain=chain,
@@ -563,25 +563,27 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
         if clears_token_counts is None
         else clears_token_counts,
         closing=closing,
-        edit_line=edit_line,
+        line_edit=line_edit,
         allowed_thinking_hashes=allowed_thinking_hashes,
         unlinked_answer_count=0,
     )
     return replace(
         rewrite,
-        unlinked_answer_count=_count_newly_adjacent_answers(rewrite, transcript, write_observer),
+        unlinked_answer_count=_count_newly_adjacent_answers(
+            rewrite, transcript, preparation_observer
+        ),
     )
 
 
 def _count_newly_adjacent_answers(
-    rewrite: ChainRewrite, transcript: Transcript, write_observer: CopyPreparationObserver
+    rewrite: ChainRewrite, transcript: Transcript, preparation_observer: CopyPreparationObserver
 ) -> int:
     """Count the answers that directly follow another answer in the child, but not in the parent."""
 
     def is_kept(node: Node) -> bool:
         is_edited = (
             node.line_number in rewrite.linear_chain.dropped_call_ids
-            or node.line_number in write_observer.records_to_mend
+            or node.line_number in preparation_observer.records_to_mend
         )
         return not is_edited or rewrite.edit_record(node, transcript.read_record(node)) is not None
 
@@ -640,7 +642,7 @@ class _ChainWriter:
             created_at=clock.timestamp_from_milliseconds(self._last_time_ms)
         )
         yield from closing_lines(
-            attributes, self._last_uuid, closing_texts.text, closing_texts.card
+            attributes, self._last_uuid, closing_texts.text, closing_texts.screen_text
         )
 
     def make_record_line(self, node: Node, body: bytes, *, is_last: bool) -> bytes:
@@ -654,8 +656,8 @@ class _ChainWriter:
         body = self._link_record(node, body, time_ms)
         if self._child.clears_token_counts and node.context_tokens:
             body = clear_usage(body)
-        if self._child.edit_line is not None:
-            body = self._child.edit_line(body, node)
+        if self._child.line_edit is not None:
+            body = self._child.line_edit(body, node)
         self._last_uuid, self._last_time_ms = node.uuid, time_ms
         return body
 

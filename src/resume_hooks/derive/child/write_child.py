@@ -38,7 +38,7 @@ from resume_hooks.transcripts.records import Record
 
 # The kind of a copy without secrets. Its ancestors are not archived, because they contain the
 # secrets.
-SCRUB_KIND: Final = "scrub"
+COPY_WITHOUT_SECRETS_KIND: Final = "scrub"
 
 
 class Sizes(NamedTuple):
@@ -119,10 +119,10 @@ class ChildPlan:
     @property
     def copies_tasks(self) -> bool:
         """Whether the parent's task list is copied for the child."""
-        return self.draft.kind != SCRUB_KIND and self.draft.continues_same_work
+        return self.draft.kind != COPY_WITHOUT_SECRETS_KIND and self.draft.continues_same_work
 
     @property
-    def is_pointless(self) -> bool:
+    def is_child_unneeded(self) -> bool:
         """Whether the child would equal its parent. Such a child is not written."""
         return False
 
@@ -163,11 +163,11 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
                 yield title_line(draft.session_id, title) + b"\n"
             yield from body_lines
 
-        def check_file(path: str) -> None:
+        def require_valid_file(path: str) -> None:
             passed_checks.extend(check_child_file(plan, title, path))
             invariants.require_all_checks(passed_checks, draft.path)
 
-        create_session(draft.path, lines(), check_file)
+        create_session(draft.path, lines(), require_valid_file)
         _require_same_parent_file(draft, where)
     warnings = [*failures]
     if draft.parent is not NO_PARENT:
@@ -182,7 +182,7 @@ def write_if_worthwhile(plan: ChildPlan, where: Where, *, dry_run: bool) -> Rece
 
     If no files are written, the receipt does not name a child.
     """
-    if dry_run or plan.is_pointless:
+    if dry_run or plan.is_child_unneeded:
         return make_planned_receipt(plan)._replace(session_id="", file="")
     return write_child(plan, where)
 
@@ -192,7 +192,7 @@ def make_planned_receipt(plan: ChildPlan) -> Receipt:
 
     If the plan is pointless, the receipt does not name a child.
     """
-    if plan.is_pointless:
+    if plan.is_child_unneeded:
         idle_receipt = make_receipt(plan, title="")
         tokens_before = plan.sizes.tokens_before
         return idle_receipt._replace(
@@ -279,7 +279,7 @@ def _link_to_parent(draft: Draft, where: Where) -> list[str]:
             f"The link was not added to the state folder ({error.strerror}); the session "
             "itself contains it."
         )
-    if draft.kind == SCRUB_KIND:
+    if draft.kind == COPY_WITHOUT_SECRETS_KIND:
         return warnings
     return [*warnings, *archive_ancestors(draft.ancestors, where, draft.loaded_parent)]
 

@@ -22,11 +22,11 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import RecordWatcher, plan_chain_rewrite
 from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher, make_planned_receipt
 from resume_hooks.derive.imports.record_filter import (
-    ALLOWED_FIELD_NAMES,
+    IMPORTABLE_FIELD_NAMES,
     ConversationFilter,
     escape_reminder_tags,
     has_valid_content,
-    is_conversation,
+    is_conversation_record,
     is_hidden_from_screen,
     make_valid_call_id,
 )
@@ -78,14 +78,14 @@ class ImportSource(NamedTuple):
 class ImportPlan(ChildPlan):
     """The plan of an import.
 
-    ``existing`` is a session of this project that was imported from a file with the same bytes. It
+    ``earlier_import`` is a session of this project that was imported from a file with the same bytes. It
     is None if there is no such session, or if a new import is forced. ``line_count`` is the number
     of lines in the source, of which ``damaged_line_count`` are damaged. ``record_count`` is the
     number of imported records, of which the screen hides ``hidden_record_count``.
     """
 
     source: ImportSource
-    existing: SessionFile | None
+    earlier_import: SessionFile | None
     line_count: int
     damaged_line_count: int
     record_count: int
@@ -124,7 +124,7 @@ class _ConversationCollector:
         self.hidden_numbers: set[int] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        if node is not None and is_conversation(record):
+        if node is not None and is_conversation_record(record):
             self.conversation_numbers.add(line.number)
             if is_hidden_from_screen(record):
                 self.hidden_numbers.add(line.number)
@@ -137,19 +137,19 @@ def plan_import(
 
     Raises NotATranscript if ``source`` contains no conversation of a session.
     """
-    write_observer, child_observer, collector, ends = (
+    preparation_observer, child_observer, collector, head_tail = (
         CopyPreparationObserver(),
         ChildObserver(),
         _ConversationCollector(),
         HeadTail(source.path),
     )
-    transcript = _read_source(source, write_observer, child_observer, collector)
-    version = ends.version if _CLIENT_VERSION_PATTERN.fullmatch(ends.version) else ""
+    transcript = _read_source(source, preparation_observer, child_observer, collector)
+    version = head_tail.version if _CLIENT_VERSION_PATTERN.fullmatch(head_tail.version) else ""
     attributes = ChildAttributes(str(uuid.uuid4()), canonical_path(home), "", version, clock.now())
     folder = project_folder(attributes.cwd, where)
     title, tag = (
-        root_title_of(plain_line(ends.title)),
-        collapse_line(plain_line(ends.tag), MAX_TITLE_CHARACTERS),
+        root_title_of(plain_line(head_tail.title)),
+        collapse_line(plain_line(head_tail.tag), MAX_TITLE_CHARACTERS),
     )
     child = Draft(
         IMPORT_KIND, attributes, os.path.join(folder, f"{attributes.session_id}.jsonl"), title
@@ -158,8 +158,8 @@ def plan_import(
     body = plan_chain_rewrite(
         child,
         transcript,
-        write_observer,
-        head=make_import_line(source, attributes.created_at),
+        preparation_observer,
+        first_line=make_import_line(source, attributes.created_at),
         lineage=_format_introduction(source, attributes.created_at),
         edits=dict.fromkeys(
             (node.line_number for node in chain.nodes), ConversationFilter(attributes)
@@ -193,7 +193,7 @@ def plan_import(
         if transcript.is_torn and transcript.damaged_lines[-1:] == [transcript.line_count - 1]
         else (),
         source=source,
-        existing=None if force else _find_existing_import(folder, source.sha256),
+        earlier_import=None if force else _find_existing_import(folder, source.sha256),
         line_count=transcript.line_count,
         damaged_line_count=len(transcript.damaged_lines),
         record_count=len(kept_numbers),
@@ -201,17 +201,17 @@ def plan_import(
     )
 
 
-def make_existing_import_receipt(plan: ChildPlan, existing: SessionFile) -> Receipt:
-    """Return a receipt that names ``existing``, the session of an earlier import of the same file.
+def make_existing_import_receipt(plan: ChildPlan, earlier_import: SessionFile) -> Receipt:
+    """Return a receipt that names ``earlier_import``, the session of an earlier import of the same file.
 
     The commands in the receipt continue that session.
     """
     return make_planned_receipt(plan)._replace(
         session_id="",
         file="",
-        title=HeadTail(existing.path).title,
-        parent_session_id=existing.session_id,
-        parent_file=existing.path,
+        title=HeadTail(earlier_import.path).title,
+        parent_session_id=earlier_import.session_id,
+        parent_file=earlier_import.path,
     )
 
 
@@ -231,7 +231,7 @@ def make_import_line(source: ImportSource, imported_at: str) -> bytes:
 
 def _read_source(
     source: ImportSource,
-    write_observer: CopyPreparationObserver,
+    preparation_observer: CopyPreparationObserver,
     child_observer: ChildObserver,
     collector: _ConversationCollector,
 ) -> Transcript:
@@ -242,7 +242,7 @@ def _read_source(
         )
     try:
         transcript = scan_transcript(
-            source.path, observers=(write_observer, child_observer, collector)
+            source.path, observers=(preparation_observer, child_observer, collector)
         )
     except NotATranscript as error:
         raise NotATranscript(
@@ -266,7 +266,7 @@ def _read_source(
             node.answered_call_ids
         ):
             # Two different ids in the source may have the same valid form.
-            write_observer.records_to_mend.add(node.line_number)
+            preparation_observer.records_to_mend.add(node.line_number)
         if node.time_ms is not None and node.time_ms > now:
             # Client 2.1.42 resumes at the record with the latest time. New records could never be
             # later than an invalid time in the far future, so this time is removed.
@@ -301,9 +301,9 @@ def _find_existing_import(folder: str, sha256: str) -> SessionFile | None:
 def _is_allowed_line(line: Line, record: Record, node: Node | None) -> bool:
     """Check whether a line belongs to the conversation, or is the first line, the title or the tag."""
     if node is not None:
-        return is_conversation(record) and ALLOWED_FIELD_NAMES.issuperset(record)
+        return is_conversation_record(record) and IMPORTABLE_FIELD_NAMES.issuperset(record)
     return not line.number or get_kind(record) in {TAG, CUSTOM_TITLE}
 
 
-def _is_sendable_record(_: Line, record: Record, node: Node | None) -> bool:
-    return node is None or (is_conversation(record) and has_valid_content(record))
+def _is_sendable_record(_line: Line, record: Record, node: Node | None) -> bool:
+    return node is None or (is_conversation_record(record) and has_valid_content(record))

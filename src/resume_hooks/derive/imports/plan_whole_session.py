@@ -43,7 +43,7 @@ from resume_hooks.transcripts.transcript import scan_transcript
 # While a folder is being written, this suffix is added to its name.
 INCOMPLETE_FOLDER_SUFFIX = ".part"
 
-_ID_LINE_STRINGS = (
+_ID_LINE_MARKERS = (
     b'"sessionId"',
     b'"cwd"',
     b'_metadata"',
@@ -74,7 +74,7 @@ class _RelocatedLines(ChildBody):
 
     def _relocate_line(self, line: Line) -> bytes:
         body = line.body
-        if not any(naming_string in body for naming_string in _ID_LINE_STRINGS):
+        if not any(naming_string in body for naming_string in _ID_LINE_MARKERS):
             return body + b"\n"
         record = parse_record(body) or {}
         if get_kind(record) in SNAPSHOT_KINDS:
@@ -139,13 +139,13 @@ In a dict, the id is in a nested field.
 class WholeSessionPlan(ChildPlan):
     """The plan to import a bundled session with all its records.
 
-    ``existing`` is a session that was imported earlier with the same records. It is None if there
+    ``earlier_import`` is a session that was imported earlier with the same records. It is None if there
     is no such session, or if a new import is forced.
     """
 
     body: _RelocatedLines
     bundled: BundledSession
-    existing: SessionFile | None
+    earlier_import: SessionFile | None
     record_uuids: tuple[str, ...]
 
     def run_checks(self, path: str) -> list[Check]:
@@ -219,8 +219,8 @@ def plan_whole_session(
     relocation = plan_relocation(bundled.head.cwd or HeadTail(bundled.records_path).cwd, home)
     size = measure_chain(bundled.records_path, transcript.chain)[0].tokens
 
-    def make_plan(
-        file: str, session_id: str, existing: SessionFile | None = None
+    def plan_session_in_file(
+        file: str, session_id: str, earlier_import: SessionFile | None = None
     ) -> WholeSessionPlan:
         return WholeSessionPlan(
             draft=Draft(
@@ -235,7 +235,7 @@ def plan_whole_session(
             ),
             sizes=Sizes(size, size),
             bundled=bundled,
-            existing=existing,
+            earlier_import=earlier_import,
             record_uuids=tuple(node.uuid for node in transcript.nodes),
         )
 
@@ -243,27 +243,27 @@ def plan_whole_session(
     if (
         existing_path is None
         and not os.path.lexists(free_path)
-        and _can_use_folder(free_path.removesuffix(".jsonl"), bundled)
+        and _is_own_folder_free(free_path.removesuffix(".jsonl"), bundled)
     ):
-        return make_plan(free_path, own_id)
+        return plan_session_in_file(free_path, own_id)
     if (
         existing_path is not None
         and not force
-        and _has_same_lines(existing_path, make_plan(existing_path, own_id).body)
+        and _has_same_lines(existing_path, plan_session_in_file(existing_path, own_id).body)
     ):
-        return make_plan(existing_path, own_id, session_file(existing_path))
+        return plan_session_in_file(existing_path, own_id, session_file(existing_path))
     new_id = str(uuid.uuid4())
-    size = sum(map(len, make_plan("", new_id).body.lines()))
+    size = sum(map(len, plan_session_in_file("", new_id).body.lines()))
     # An earlier import may have given the session a different id.
     for session in [] if force else sessions_in_project_folder(folder):
         if session.size == size and _has_same_lines(
-            session.path, make_plan(session.path, session.session_id).body
+            session.path, plan_session_in_file(session.path, session.session_id).body
         ):
-            return make_plan(session.path, session.session_id, session)
-    return make_plan(os.path.join(folder, f"{new_id}.jsonl"), new_id)
+            return plan_session_in_file(session.path, session.session_id, session)
+    return plan_session_in_file(os.path.join(folder, f"{new_id}.jsonl"), new_id)
 
 
-def _can_use_folder(own_folder: str, bundled: BundledSession) -> bool:
+def _is_own_folder_free(own_folder: str, bundled: BundledSession) -> bool:
     """Check whether the folder of a new session can be used.
 
     The folder can be used if it does not exist, or if it contains only files of the bundle that a

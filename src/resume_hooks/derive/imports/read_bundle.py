@@ -77,7 +77,7 @@ class BundledSession(NamedTuple):
     """A session from a bundle.
 
     ``records_path`` is a temporary file with the session's records, and ``size_bytes`` is its size.
-    ``files`` are the files in the session's own folder. ``refused_file_count`` is the number of
+    ``files`` are the files in the session's own folder. ``rejected_file_count`` is the number of
     files that were skipped because of an invalid name.
     """
 
@@ -86,7 +86,7 @@ class BundledSession(NamedTuple):
     records_path: str
     size_bytes: int
     files: tuple[BundledFile, ...]
-    refused_file_count: int
+    rejected_file_count: int
 
 
 def is_bundle(path: str) -> bool:
@@ -182,7 +182,7 @@ class _BundleReader:
         records_file = self._read_records()
         files, refused, line = self._read_files_until_checksums()
         row = _parse_object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
-        sums = _validate_part(_make_validators()[1], row, "sums")
+        sums = _validate_bundle_part(_make_validators()[1], row, "sums")
         if (sums.lines, sums.sha256) != (records_file.record_count, records_file.sha256):
             raise _make_damage_error("records")
         if self._seal.seal_checksums(sums) != sums:
@@ -247,7 +247,7 @@ class _BundleReader:
 
 def _parse_head(line: bytes) -> BundleHead:
     row = _parse_object(line + BUNDLE_END_ROW).get("session")
-    head = _validate_part(_make_validators()[0], row, "sessions")
+    head = _validate_bundle_part(_make_validators()[0], row, "sessions")
     if not is_session_id(head.session_id) or not (
         head.parent_session_id == "" or is_session_id(head.parent_session_id)
     ):
@@ -258,7 +258,7 @@ def _parse_head(line: bytes) -> BundleHead:
     )
 
 
-def _validate_part(
+def _validate_bundle_part(
     validator: TypeAdapter[ValidatedPart], row: object, part_name: str
 ) -> ValidatedPart:
     """Return a part of the bundle, parsed by its validator. Raises ImportFailed if it is not valid.

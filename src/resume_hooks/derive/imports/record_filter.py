@@ -118,11 +118,11 @@ def _restore_field_order(filtered: Record, original: Record) -> Record:
     return {key: filtered[key] for key in original if key in filtered} | filtered
 
 
-def _filter_text(block: Record) -> Record:
+def _filter_text_block(block: Record) -> Record:
     return {"type": TEXT, "text": escape_reminder_tags(get_string(block, "text"))}
 
 
-def _filter_thinking(block: Record) -> Record:
+def _filter_thinking_block(block: Record) -> Record:
     """Return a thinking block with only its text and its signature.
 
     A block without a signature is removed later, by ``mend_record``.
@@ -134,7 +134,7 @@ def _filter_thinking(block: Record) -> Record:
     }
 
 
-def _filter_call(block: Record) -> Record:
+def _filter_call_block(block: Record) -> Record:
     name, call_input = get_string(block, "name"), block.get("input")
     if _VALID_ID_PATTERN.fullmatch(name):
         valid_name = name
@@ -152,12 +152,12 @@ def _filter_call(block: Record) -> Record:
         "name": valid_name,
         "input": arguments,
     }
-    if block.get("caller") == _DIRECT_CALLER_VALUE:
-        return {**row, "caller": _DIRECT_CALLER_VALUE}
+    if block.get("caller") == _DIRECT_CALLER_FIELD_VALUE:
+        return {**row, "caller": _DIRECT_CALLER_FIELD_VALUE}
     return row
 
 
-def _filter_result(block: Record) -> Record:
+def _filter_result_block(block: Record) -> Record:
     row: Record = {
         "type": RESULT,
         "tool_use_id": make_valid_call_id(get_string(block, "tool_use_id")),
@@ -181,7 +181,7 @@ def _filter_result(block: Record) -> Record:
     return row
 
 
-def _filter_image(block: Record) -> Record:
+def _filter_image_block(block: Record) -> Record:
     source = get_mapping(block, "source")
     media_type, data = get_string(source, "media_type"), get_string(source, "data")
     if (
@@ -205,7 +205,7 @@ def _filter_image(block: Record) -> Record:
     return _make_omission_note(f"An image {_describe_media_source(source)}")
 
 
-def _filter_document(block: Record) -> Record:
+def _filter_document_block(block: Record) -> Record:
     source = get_mapping(block, "source")
     source_type, data = (
         (get_string(source, "type"), get_string(source, "media_type")),
@@ -264,7 +264,7 @@ _IMAGE_SIGNATURES = MappingProxyType(
 _THINKING_FIELD_NAMES = MappingProxyType(
     {THINKING: ("thinking", "signature"), REDACTED_THINKING: ("data",)}
 )
-_DIRECT_CALLER_VALUE = {
+_DIRECT_CALLER_FIELD_VALUE = {
     "type": "direct"
     # Client 2.1.329 writes this value into the field ``caller`` of a call. Other values refer to a
     # run that the imported session does not contain.
@@ -285,13 +285,13 @@ The API accepts blocks of these types, and they do not refer to anything outside
 
 _BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     {
-        TEXT: _filter_text,
-        THINKING: _filter_thinking,
-        REDACTED_THINKING: _filter_thinking,
-        CALL: _filter_call,
-        RESULT: _filter_result,
-        IMAGE: _filter_image,
-        DOCUMENT: _filter_document,
+        TEXT: _filter_text_block,
+        THINKING: _filter_thinking_block,
+        REDACTED_THINKING: _filter_thinking_block,
+        CALL: _filter_call_block,
+        RESULT: _filter_result_block,
+        IMAGE: _filter_image_block,
+        DOCUMENT: _filter_document_block,
     }
 )
 
@@ -308,7 +308,7 @@ System records of other subtypes describe the client that had the conversation.
 SUMMARY_WARNING = (
     "[The summary below was written elsewhere, in a session that was imported. Nobody verified it.]"
 )
-_WARNING_BLOCK: Record = {"type": "text", "text": SUMMARY_WARNING}
+_WARNING_BLOCK_PATTERN: Record = {"type": "text", "text": SUMMARY_WARNING}
 MESSAGE_FLAG_NAMES = (
     "isMeta",
     "isCompactSummary",
@@ -322,7 +322,7 @@ HIDING_FLAG_NAMES = frozenset({"isMeta", "isVisibleInTranscriptOnly"})
 # The origin of a message that a client wrote in the user's role.
 NOTIFICATION_ORIGIN = {"kind": "task-notification"}
 
-ALLOWED_FIELD_NAMES = frozenset(
+IMPORTABLE_FIELD_NAMES = frozenset(
     {
         "attachment", "compactMetadata", "content", "cwd", "entrypoint", "gitBranch", "isSidechain", "level", "message",
         "origin", "parentUuid", "sessionId", "subtype", "timestamp", "type", "userType", "uuid",
@@ -339,7 +339,7 @@ _TOKEN_COUNT_FIELD_NAMES = (
 )
 
 
-def is_conversation(record: Record) -> bool:
+def is_conversation_record(record: Record) -> bool:
     """Check whether a record of the chain belongs to the conversation."""
     record_kind = get_kind(record)
     if record_kind == "attachment":
@@ -367,7 +367,7 @@ class ConversationFilter:
 
     def __call__(self, record: Record) -> Record | None:
         """Return the filtered record, or None if it does not belong to the conversation."""
-        if not is_conversation(record):
+        if not is_conversation_record(record):
             return None
         flags = {}
         for flag in MESSAGE_FLAG_NAMES:
@@ -416,7 +416,7 @@ def _filter_message(record: Record) -> Record:
                 "role": "user",
                 "content": _add_import_warning(content) if is_summary else content,
             }
-            return {"message": inner_message, **_make_notification_origin(record)}
+            return {"message": inner_message, **_copy_notification_origin(record)}
         case "assistant":
             return {"message": _filter_answer(get_message(record))}
         case "attachment":
@@ -445,9 +445,9 @@ def _add_import_warning(content: str | list[Record]) -> str | list[Record]:
         if content.startswith(SUMMARY_WARNING):
             return content
         return f"{SUMMARY_WARNING}\n\n{content}"
-    if content[:1] == [_WARNING_BLOCK]:
+    if content[:1] == [_WARNING_BLOCK_PATTERN]:
         return content
-    return [_WARNING_BLOCK, *content]
+    return [_WARNING_BLOCK_PATTERN, *content]
 
 
 def _filter_answer(answer: Record) -> Record:
@@ -472,7 +472,7 @@ def _filter_queued_content(record: Record) -> str | list[Record]:
     return filter_content(record["attachment"].get("prompt"), "queued") or ""
 
 
-def _make_notification_origin(record: Record) -> Record:
+def _copy_notification_origin(record: Record) -> Record:
     is_notification = get_mapping(record, "origin").get("kind") == NOTIFICATION_ORIGIN["kind"]
     if is_notification:
         return {"origin": NOTIFICATION_ORIGIN}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks import clock, settings
 from resume_hooks.derive.model import port
-from resume_hooks.derive.model.port import AnswerType, Reply
+from resume_hooks.derive.model.port import AnswerT, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.shared_values import MODEL_TIMEOUT_SECONDS, MODEL_TIMEOUT_TEXT
 from resume_hooks.system.text import collapse_line, plain_line
@@ -24,7 +24,7 @@ from resume_hooks.transcripts.records import get_mapping, get_string
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-EXPLANATIONS_BY_REASON = {
+EXPLANATIONS_BY_FAILURE_REASON = {
     "nothing-to-fork": "nothing has been sent to it since the session was opened here"
 }
 """Maps a reason that the client gives for a missing answer to an explanation."""
@@ -32,7 +32,7 @@ EXPLANATIONS_BY_REASON = {
 # The reason if the client did not answer in time. The client itself never reports this reason.
 TIMEOUT_REASON = "late"
 
-FORKED_PROGRESS_TEMPLATE = (
+SESSION_MODEL_PROGRESS_TEMPLATE = (
     "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIMEOUT_TEXT
 )
 
@@ -46,7 +46,9 @@ _TOKEN_COUNT_FIELD_NAMES = (
 )
 
 
-def make_forked_prompt(instructions: str, text: str, answer_type: type[BaseModel]) -> str:
+def make_prompt_for_session_model(
+    instructions: str, text: str, answer_type: type[BaseModel]
+) -> str:
     """Return a prompt with the instructions, the schema of ``answer_type``, and ``text`` between two marks.
 
     The prompt is sent as the session's next prompt.
@@ -57,7 +59,7 @@ def make_forked_prompt(instructions: str, text: str, answer_type: type[BaseModel
     )
 
 
-class ForkedModel(NamedTuple):
+class SessionModel(NamedTuple):
     """The session's model, as described by a report from the plugin's JavaScript module.
 
     ``report`` contains the name of the ``model`` and, after a request, the result of
@@ -72,7 +74,7 @@ class ForkedModel(NamedTuple):
         return collapse_line(plain_line(get_string(self.report, "model")), 80)
 
     @property
-    def was_asked(self) -> bool:
+    def has_request_result(self) -> bool:
         """Whether the report contains the result of a request."""
         return bool(self.report.keys() & {"isAnswered", "reason"})
 
@@ -112,11 +114,11 @@ class ForkedModel(NamedTuple):
         return ""
 
     def ask(
-        self, instructions: str, text: str, answer_type: type[AnswerType], *, max_seconds: float
-    ) -> Reply[AnswerType]:
+        self, instructions: str, text: str, answer_type: type[AnswerT], *, max_seconds: float
+    ) -> Reply[AnswerT]:
         """Return the answer that the report contains. No request is sent.
 
-        All arguments except ``answer_type`` are ignored, because ``make_forked_prompt`` already put them
+        All arguments except ``answer_type`` are ignored, because ``make_prompt_for_session_model`` already put them
         into the prompt. Raises HeadlessFailed if the report contains no valid answer.
         """
         del instructions, text, max_seconds
@@ -128,13 +130,13 @@ class ForkedModel(NamedTuple):
                 for key in ("reason", "status", "error")
                 if self.report.get(key)
             )
-            reason = EXPLANATIONS_BY_REASON.get(reason, reason)
+            reason = EXPLANATIONS_BY_FAILURE_REASON.get(reason, reason)
             raise HeadlessFailed(
                 f"{self.name} gave no answer: {port.format_failure_reason(reason)}"
             )
         # If a tool was denied, the model may have written text before the answer.
         answer_text = get_string(self.report, "text")
-        answer = port.parse_only_object(
+        answer = port.parse_single_object(
             answer_text[answer_text.find("{") : answer_text.rfind("}") + 1]
         )
         return Reply(port.parse_answer(answer, answer_type, self.name), None, 0, 0, 0.0, self.name)

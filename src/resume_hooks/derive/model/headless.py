@@ -21,7 +21,7 @@ import orjson
 
 from resume_hooks import questions, settings
 from resume_hooks.derive.model import port
-from resume_hooks.derive.model.port import AnswerType, HeadlessModel, Reply
+from resume_hooks.derive.model.port import AnswerT, HeadlessModel, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents import registry
@@ -39,23 +39,23 @@ If a prompt mentions a file as ``@path``, clients add that file to the request, 
 allowed. They do not do this if the path follows a full-width @.
 """
 
-_PASSED_VARIABLE_NAMES = frozenset(
+_INHERITED_VARIABLE_NAMES = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "IS_SANDBOX", "CLOUD_ML_REGION"}
     | {"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_API_KEY_HELPER_TTL_MS", "NODE_EXTRA_CA_CERTS"}
     | {"CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE"}
     | {"CLAUDE_CODE_CERT_STORE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"}
 )  # fmt: skip
-_PASSED_VARIABLE_PREFIXES = (
+_INHERITED_VARIABLE_PREFIXES = (
     "LC_", "XDG_", "SSL_CERT_", "ANTHROPIC_", "AWS_", "GOOGLE_", "GCLOUD_", "CLOUDSDK_", "VERTEX_", "AZURE_",
     "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_",
 )  # fmt: skip
 """The prefixes of environment variables that are passed to the client.
 
-These variables and those in ``_PASSED_VARIABLE_NAMES`` let the client reach its provider. The
+These variables and those in ``_INHERITED_VARIABLE_NAMES`` let the client reach its provider. The
 variables of the running session are not passed.
 """
 
-_RESTRICTING_VARIABLES = {
+_CLIENT_RESTRICTION_VARIABLES = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
     "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
@@ -71,17 +71,17 @@ effort.
 """
 
 _CLIENT_SETTINGS = json.dumps(
-    {"disableAllHooks": True, "outputStyle": "default", "env": _RESTRICTING_VARIABLES}
+    {"disableAllHooks": True, "outputStyle": "default", "env": _CLIENT_RESTRICTION_VARIABLES}
 )
 """The settings that are passed to the client.
 
-They repeat the variables in ``_RESTRICTING_VARIABLES``. Otherwise ``env`` in the user's settings
+They repeat the variables in ``_CLIENT_RESTRICTION_VARIABLES``. Otherwise ``env`` in the user's settings
 could override those variables, but it cannot override these settings.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class ClaudeHeadless:
+class HeadlessClaude:
     """A model that is asked with ``claude -p``.
 
     The program is the client on PATH or, if PATH has no client, the client that started this
@@ -97,8 +97,8 @@ class ClaudeHeadless:
         return bool(self._find_client_command())
 
     def ask(
-        self, instructions: str, text: str, answer_type: type[AnswerType], *, max_seconds: float
-    ) -> Reply[AnswerType]:
+        self, instructions: str, text: str, answer_type: type[AnswerT], *, max_seconds: float
+    ) -> Reply[AnswerT]:
         """Send the text to the model and return its parsed answer, as ``port.Model`` requires."""
         port.refuse_nested_run(self.where)
         client = self._find_client_command()
@@ -146,8 +146,8 @@ class ClaudeHeadless:
                 os.mkdir(empty_folder)
                 os.mkdir(scratch_folder)
                 environ = {
-                    **select_passed_variables(self.where),
-                    **_RESTRICTING_VARIABLES,
+                    **select_inherited_variables(self.where),
+                    **_CLIENT_RESTRICTION_VARIABLES,
                     port.NESTED_RUN_VARIABLE: "1",
                     "TMPDIR": scratch_folder,
                 }
@@ -164,19 +164,19 @@ class ClaudeHeadless:
             ) from error
 
 
-def make_headless_model(where: Where, name: str) -> ClaudeHeadless:
+def make_headless_model(where: Where, name: str) -> HeadlessClaude:
     """Return the model with this name or, if the name is ``""``, the model in the user's settings."""
-    return ClaudeHeadless(where, name or str(settings.load_settings()["summary_model"].value))
+    return HeadlessClaude(where, name or str(settings.load_settings()["summary_model"].value))
 
 
-def select_passed_variables(where: Where) -> dict[str, str]:
+def select_inherited_variables(where: Where) -> dict[str, str]:
     """Return the environment variables that are passed to the client."""
     variables = {}
     for name, value in where.environ.items():
         if (
-            name in _PASSED_VARIABLE_NAMES
-            or name.upper() in _PASSED_VARIABLE_NAMES
-            or name.startswith(_PASSED_VARIABLE_PREFIXES)
+            name in _INHERITED_VARIABLE_NAMES
+            or name.upper() in _INHERITED_VARIABLE_NAMES
+            or name.startswith(_INHERITED_VARIABLE_PREFIXES)
         ):
             variables[name] = value
     return variables
@@ -214,8 +214,8 @@ def _make_client_options(model_name: str, schema: str) -> list[str]:
 
 
 def _parse_reply(
-    output: CapturedOutput, answer_type: type[AnswerType], model_name: str, seconds: float
-) -> Reply[AnswerType]:
+    output: CapturedOutput, answer_type: type[AnswerT], model_name: str, seconds: float
+) -> Reply[AnswerT]:
     result = _find_result_record(output, model_name)
     cost = _parse_cost(result.get("total_cost_usd"))
     if (
@@ -230,14 +230,14 @@ def _parse_reply(
     answer = (
         structured
         if isinstance(structured, dict)
-        else port.parse_only_object(get_string(result, "result"))
+        else port.parse_single_object(get_string(result, "result"))
     )
     parsed_answer = port.parse_answer(
         answer,
         answer_type,
         model_name,
         cost,
-        restore_text=lambda raw: raw.replace(_FULLWIDTH_AT.encode(), _AT_SIGN.encode()),
+        restore_bytes=lambda raw: raw.replace(_FULLWIDTH_AT.encode(), _AT_SIGN.encode()),
     )
     usage = result.get("usage")
     counts: dict[str, Any] = usage if isinstance(usage, dict) else {}

@@ -22,11 +22,11 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line, pl
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-AnswerType = TypeVar("AnswerType", bound="BaseModel")
+AnswerT = TypeVar("AnswerT", bound="BaseModel")
 ProgressCallback = Callable[[int, int], None]
 
 
-class Reply(NamedTuple, Generic[AnswerType]):
+class Reply(NamedTuple, Generic[AnswerT]):
     """A parsed answer and its cost.
 
     The client reports the numbers of tokens and the cost. ``cost_usd`` is None if the client does
@@ -34,10 +34,10 @@ class Reply(NamedTuple, Generic[AnswerType]):
     name of the model that answered.
     """
 
-    data: AnswerType
+    data: AnswerT
     cost_usd: float | None
-    tokens_in: int
-    tokens_out: int
+    input_tokens: int
+    output_tokens: int
     seconds: float
     model: str
 
@@ -46,8 +46,8 @@ class Model(Protocol):
     """A model that reads a text and answers in a given form."""
 
     def ask(
-        self, instructions: str, text: str, answer_type: type[AnswerType], *, max_seconds: float
-    ) -> Reply[AnswerType]:
+        self, instructions: str, text: str, answer_type: type[AnswerT], *, max_seconds: float
+    ) -> Reply[AnswerT]:
         """Return the model's answer to ``instructions`` about ``text``.
 
         The model must answer within ``max_seconds`` seconds. The instructions are written by us,
@@ -78,8 +78,8 @@ class CallCosts(NamedTuple):
 
     model: str = ""
     calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
     cost_usd: float | None = None
     seconds: float = 0.0
 
@@ -87,16 +87,18 @@ class CallCosts(NamedTuple):
         """Return these costs plus the costs of one more answered call."""
         return self.add_cost(reply.cost_usd)._replace(
             model=reply.model,
-            tokens_in=self.tokens_in + reply.tokens_in,
-            tokens_out=self.tokens_out + reply.tokens_out,
+            input_tokens=self.input_tokens + reply.input_tokens,
+            output_tokens=self.output_tokens + reply.output_tokens,
             seconds=round(self.seconds + reply.seconds, 1),
         )
 
     @property
     def description(self) -> str:
         """The costs in words, or ``""`` if they are unknown."""
-        counts = f"{self.tokens_in:,} tokens read, {self.tokens_out:,} written, {self.seconds:g} s"
-        parts = [counts] if self.tokens_out else []
+        counts = (
+            f"{self.input_tokens:,} tokens read, {self.output_tokens:,} written, {self.seconds:g} s"
+        )
+        parts = [counts] if self.output_tokens else []
         parts += [f"{self.cost_usd:.4f} USD"] if self.cost_usd else []
         if parts:
             return ", ".join([format_count(self.calls, "call"), *parts])
@@ -125,8 +127,8 @@ class ModelCalls:
         self._progress = progress
 
     def ask_all(
-        self, calls: Iterable[tuple[str, str]], call_count: int, answer_type: type[AnswerType]
-    ) -> Iterator[AnswerType]:
+        self, calls: Iterable[tuple[str, str]], call_count: int, answer_type: type[AnswerT]
+    ) -> Iterator[AnswerT]:
         """Yield the answers to ``call_count`` calls. Each call is a pair of instructions and text.
 
         Raises HeadlessFailed if a call fails or if the time limit is reached.
@@ -191,7 +193,7 @@ def make_fenced_prompt(instructions: str, text: str) -> str:
     )
 
 
-def parse_only_object(text: str) -> dict[str, Any] | None:
+def parse_single_object(text: str) -> dict[str, Any] | None:
     """Return the object in an answer that consists of one JSON object, bare or in a fenced block.
 
     Return None for any other answer.
@@ -210,15 +212,15 @@ def parse_only_object(text: str) -> dict[str, Any] | None:
 
 def parse_answer(
     answer: dict[str, Any] | None,
-    answer_type: type[AnswerType],
+    answer_type: type[AnswerT],
     model_name: str,
     cost: float | None = None,
     *,
-    restore_text: Callable[[bytes], bytes] = bytes,
-) -> AnswerType:
+    restore_bytes: Callable[[bytes], bytes] = bytes,
+) -> AnswerT:
     """Return an answer as an instance of ``answer_type``. Raises HeadlessFailed if it does not fit ``answer_type``.
 
-    ``restore_text`` reverses the replacements that were made in the text of the prompt.
+    ``restore_bytes`` reverses the replacements that were made in the text of the prompt.
     """
     # Imported here because only an answer needs it.
     from pydantic import ValidationError
@@ -228,7 +230,7 @@ def parse_answer(
             f"{model_name} answered in prose where JSON was asked for", cost_usd=cost
         )
     try:
-        return answer_type.model_validate_json(restore_text(orjson.dumps(answer)))
+        return answer_type.model_validate_json(restore_bytes(orjson.dumps(answer)))
     except orjson.JSONEncodeError as error:  # The answer is nested too deeply to be serialized.
         raise HeadlessFailed(
             f"the answer from {model_name} does not fit the schema: it is nested too deeply",

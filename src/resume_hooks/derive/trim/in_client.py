@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from resume_hooks.derive.trim.options import MIN_SAVED_TOKENS, MIN_WORTHWHILE_SAVED_TOKENS, Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimDecision, make_decision
 from resume_hooks.derive.trim.rules import OfferedPiece
-from resume_hooks.derive.trim.selection import choose_pieces, make_choice, make_trim_edits
+from resume_hooks.derive.trim.selection import choose_pieces, make_trim_choice, make_trim_edits
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import placeholders, records
@@ -43,11 +43,11 @@ larger savings, both are shown."""
 class ShownMessage(NamedTuple):
     """A message that the client shows.
 
-    ``handle`` is the uuid of the message's record. ``call_ids`` contains the ids of the calls in the
+    ``record_uuid`` is the uuid of the message's record. ``call_ids`` contains the ids of the calls in the
     message, and ``result_ids`` contains the ids of the calls whose results are in the message.
     """
 
-    handle: str
+    record_uuid: str
     role: str
     call_ids: tuple[str, ...]
     result_ids: tuple[str, ...]
@@ -72,13 +72,13 @@ class MessageRange(NamedTuple):
 class ClientTrim(NamedTuple):
     """The new conversation for the client.
 
-    Each item of ``messages`` is the index of a message to keep, or a tuple with the indexes of
-    messages to join into one. ``new_texts`` maps handles of answers to their new texts.
+    Each item of ``kept_and_joined_indexes`` is the index of a message to keep, or a tuple with the indexes of
+    messages to join into one. ``new_texts`` maps the record uuids of answers to their new texts.
     ``new_results`` and ``new_inputs`` map the ids of calls to their new results and inputs.
     ``unpaired_call_ids`` contains the ids of calls without a result, and of results without a call.
     """
 
-    messages: tuple[int | tuple[int, ...], ...]
+    kept_and_joined_indexes: tuple[int | tuple[int, ...], ...]
     new_texts: Mapping[str, str]
     new_results: Mapping[str, str]
     new_inputs: Mapping[str, Any]
@@ -103,7 +103,7 @@ def plan_trim_in_client(
     rebuilt_messages = messages_shown[start:end]
     _require_messages_match_file(rebuilt_messages, nodes)
     rebuilt_numbers = {
-        nodes[message.handle].line_number
+        nodes[message.record_uuid].line_number
         for message in rebuilt_messages
         if not message.is_user_message
     }
@@ -112,20 +112,20 @@ def plan_trim_in_client(
     texts: dict[str, str] = {}
     results: dict[str, str] = {}
     inputs: dict[str, Any] = {}
-    silent_handles: set[str] = set()
+    silent_record_uuids: set[str] = set()
     for message in rebuilt_messages:
         if message.is_user_message:
             continue
-        node = nodes[message.handle]
+        node = nodes[message.record_uuid]
         record = session_scan.transcript.read_record(node)
         edit = edits.get(node.line_number)
         edited = (edit(record) if edit else None) or record
         if message.role == records.ASSISTANT:
             text = records.join_text_blocks(edited).strip()
             if record.get("isApiErrorMessage") is True or not (text or message.call_ids):
-                silent_handles.add(message.handle)
+                silent_record_uuids.add(message.record_uuid)
             elif edit and text:
-                texts[message.handle] = text
+                texts[message.record_uuid] = text
             if edit:
                 for call in records.list_calls(edited):
                     inputs[get_string(call, "id")] = call.get("input")
@@ -135,9 +135,9 @@ def plan_trim_in_client(
                 results[get_string(block, "tool_use_id")] = _format_result(block, reference)
     has_thinking = _has_thinking(session_scan, messages_shown[end:])
     return ClientTrim(
-        messages=(
-            *_group_messages(messages_shown, range(start, end), silent_handles),
-            *_group_messages(
+        kept_and_joined_indexes=(
+            *_group_message_indexes(messages_shown, range(start, end), silent_record_uuids),
+            *_group_message_indexes(
                 messages_shown, range(end, len(messages_shown)), set(), keeps_answers=has_thinking
             ),
         ),
@@ -157,7 +157,7 @@ def _require_messages_match_file(
     ``nodes`` maps the uuids of the file's records to their nodes.
     """
     for message in messages:
-        node = nodes.get(message.handle)
+        node = nodes.get(message.record_uuid)
         if node is None or (node.kind, node.call_ids, node.answered_call_ids) != message[1:]:
             raise PlanOutdated(
                 "Claude Code's conversation differs from its file", "Nothing was changed."
@@ -174,7 +174,7 @@ def _list_unpaired_call_ids(messages: Sequence[ShownMessage]) -> tuple[str, ...]
     return tuple(sorted(called ^ answered))
 
 
-def decide_in_client_trim(
+def decide_trim_in_client(
     session_scan: SessionScan, options: Options, where: Where
 ) -> TrimDecision:
     """Choose the pieces for a trim of all messages, and count the savings.
@@ -202,10 +202,10 @@ def is_worthwhile_in_client(decision: TrimDecision, options: Options) -> bool:
     return decision.savings.tokens >= min_savings
 
 
-def savings_differ(trimmed_copy_tokens: int, in_place_tokens: int) -> bool:
+def do_savings_differ(freed_by_trimmed_copy: int, freed_in_place: int) -> bool:
     """Check whether a preview must show the savings of a copy and of a trim in place separately."""
-    return abs(trimmed_copy_tokens - in_place_tokens) > MAX_SAVINGS_DIFFERENCE_FRACTION * max(
-        trimmed_copy_tokens, in_place_tokens
+    return abs(freed_by_trimmed_copy - freed_in_place) > MAX_SAVINGS_DIFFERENCE_FRACTION * max(
+        freed_by_trimmed_copy, freed_in_place
     )
 
 
@@ -238,7 +238,7 @@ def _make_decision(
         )
         if cannot_be_rebuilt and (piece.line_number, piece.address) not in chosen_keys:
             rule = "thinking" if piece.kind == THINKING_PIECE else "media"
-            choice = make_choice(trimmable, OfferedPiece(piece), rule, origins)
+            choice = make_trim_choice(trimmable, OfferedPiece(piece), rule, origins)
             choices += [choice] if choice is not None else []
     return make_decision(session_scan, options, trimmable, choices, origins)
 
@@ -256,20 +256,22 @@ def _format_result(block: Record, original: OriginalReference) -> str:
     return "\n".join(filter(None, parts)) or "(nothing)"
 
 
-def _group_messages(
+def _group_message_indexes(
     shown_messages: Sequence[ShownMessage],
     indexes: range,
-    silent_handles: set[str],
+    silent_record_uuids: set[str],
     *,
     keeps_answers: bool = False,
 ) -> Iterator[int | tuple[int, ...]]:
     """Yield the index of each message to keep, and a tuple with the indexes of messages to join.
 
     The user's messages are kept. If ``keeps_answers`` is true, answers are kept too. Other
-    consecutive messages of the same role are joined. Messages with a handle in ``silent_handles``
+    consecutive messages of the same role are joined. Messages whose ``record_uuid`` is in ``silent_record_uuids``
     are omitted.
     """
-    rows = [index for index in indexes if shown_messages[index].handle not in silent_handles]
+    rows = [
+        index for index in indexes if shown_messages[index].record_uuid not in silent_record_uuids
+    ]
 
     def is_kept(message: ShownMessage) -> bool:
         return message.is_user_message or (keeps_answers and message.role == records.ASSISTANT)
@@ -293,7 +295,7 @@ def _has_thinking(session_scan: SessionScan, messages_of_turn: Sequence[ShownMes
     answers = []
     for message in messages_of_turn:
         if message.role == records.ASSISTANT:
-            answers.append(nodes_by_uuid.get(message.handle))
+            answers.append(nodes_by_uuid.get(message.record_uuid))
     return any(
         node is None or node.line_number in session_scan.pieces.answers_of_thinking
         for node in answers

@@ -54,7 +54,7 @@ RULE_NAMES = tuple(RULE_DESCRIPTIONS)
 
 IN_PLACE_WORD = "here"  # The word after ``/trim`` that requests a trim in place.
 NUMBER_OPTION_NAMES = {"keep-recent", "assistant", "target-tokens", "min-savings"}
-LIST_OPTION_NAMES = {"tools", "only", "skip"}
+OPTIONS_WITH_LIST_VALUES = {"tools", "only", "skip"}
 _RULE_HELP_LINES = "\n".join(
     f"      {name:<13}{words}" for name, words in RULE_DESCRIPTIONS.items()
 )
@@ -96,7 +96,7 @@ class Options:
     min_savings: int = MIN_SAVED_TOKENS
     max_screen_record_bytes: int = 0
 
-    def threshold_of_tool(self, tool: str) -> int:
+    def get_threshold_of_tool(self, tool: str) -> int:
         """Return the maximum length in characters of an output or input of ``tool`` that is kept."""
         return self.thresholds.get(
             tool.lower(), DEFAULT_THRESHOLD_CHARACTERS if self.threshold is None else self.threshold
@@ -136,7 +136,7 @@ class Options:
         return rules
 
 
-class TypedOptions(NamedTuple):
+class EnteredOptions(NamedTuple):
     """The options as the user typed them. Lists have not been split yet."""
 
     tools: str | None = None
@@ -149,10 +149,10 @@ class TypedOptions(NamedTuple):
     min_savings: int = MIN_SAVED_TOKENS
 
 
-NO_TYPED_OPTIONS = TypedOptions()
+NO_ENTERED_OPTIONS = EnteredOptions()
 
 
-def make_options(typed_options: TypedOptions = NO_TYPED_OPTIONS) -> Options:
+def make_options(typed_options: EnteredOptions = NO_ENTERED_OPTIONS) -> Options:
     """Parse typed options. Options that were not typed get default values.
 
     Raises UsageError for invalid values.
@@ -205,7 +205,7 @@ def parse_options(text: str) -> Options:
             typed[name.replace("-", "_")] = (
                 _parse_number_option(name, value) if name in NUMBER_OPTION_NAMES else value
             )
-    return make_options(TypedOptions(threshold=thresholds, **typed))  # type: ignore[arg-type]
+    return make_options(EnteredOptions(threshold=thresholds, **typed))  # type: ignore[arg-type]
 
 
 def _take_next_option(words: list[str]) -> tuple[str, str]:
@@ -217,7 +217,7 @@ def _take_next_option(words: list[str]) -> tuple[str, str]:
         )
     name, equals, value = word.removeprefix("--").partition("=")
     name = name.lower()
-    if name not in NUMBER_OPTION_NAMES | LIST_OPTION_NAMES | {"threshold"} or (
+    if name not in NUMBER_OPTION_NAMES | OPTIONS_WITH_LIST_VALUES | {"threshold"} or (
         not equals and not word.startswith("--")
     ):
         raise UsageError(f"'{word}' is not an option of >trim", "See >trim help.")

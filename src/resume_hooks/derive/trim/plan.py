@@ -22,7 +22,7 @@ from resume_hooks.derive.trim.selection import (
     RecordOrigins,
     Savings,
     SavingsRow,
-    add_screen_copy_edits,
+    add_edits_of_large_results,
     choose_pieces,
     count_savings,
     make_trim_edits,
@@ -100,9 +100,9 @@ class TrimmableSession(Protocol):
         """Yield the messages of the user and of the assistant, oldest first."""
 
     def make_body(
-        self, child: Draft, head: bytes, options: Options, decision: TrimDecision
+        self, child: Draft, first_line: bytes, options: Options, decision: TrimDecision
     ) -> ChildBody:
-        """Return the body of a trimmed child. ``head`` is the child's first line."""
+        """Return the body of a trimmed child. ``first_line`` is the child's first line."""
 
 
 class TrimDecision(NamedTuple):
@@ -126,12 +126,12 @@ class TrimDecision(NamedTuple):
 class TrimPlan(ChildPlan):
     """The plan of a trimmed child, with the savings that a preview shows to the user.
 
-    ``session_scan`` is the scan of the parent.
+    ``trimmable_parent`` is the scan of the parent.
     """
 
     options: Options
     decision: TrimDecision
-    session_scan: TrimmableSession
+    trimmable_parent: TrimmableSession
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -161,33 +161,33 @@ class TrimPlan(ChildPlan):
         )
 
     @property
-    def is_pointless(self) -> bool:
+    def is_child_unneeded(self) -> bool:
         """Whether the trim saves too little to justify a new session."""
         return not self.is_worthwhile
 
     @property
-    def child_tokens_with_only_lineage(self) -> int:
+    def lineage_only_child_tokens(self) -> int:
         """The size in tokens that a child with only the lineage would have."""
         return round(len(self.draft.lineage_text) / tokens.CHARACTERS_PER_TOKEN)
 
 
-def decide_trim(session_scan: TrimmableSession, options: Options, where: Where) -> TrimDecision:
+def decide_trim(trimmable_parent: TrimmableSession, options: Options, where: Where) -> TrimDecision:
     """Choose the pieces to trim, and count the savings.
 
     Raises UsageError if the options name an unknown rule.
     """
     origins, trimmable = (
-        session_scan.find_origins(where),
-        session_scan.collect_trim_material(options),
+        trimmable_parent.find_origins(where),
+        trimmable_parent.collect_trim_material(options),
     )
     choices = choose_pieces(
-        trimmable, options, origins, session_scan.scale, session_scan.context.tokens
+        trimmable, options, origins, trimmable_parent.scale, trimmable_parent.context.tokens
     )
-    return make_decision(session_scan, options, trimmable, choices, origins)
+    return make_decision(trimmable_parent, options, trimmable, choices, origins)
 
 
 def make_decision(
-    session_scan: TrimmableSession,
+    trimmable_parent: TrimmableSession,
     options: Options,
     trimmable: TrimMaterial,
     choices: Sequence[Choice],
@@ -197,8 +197,8 @@ def make_decision(
 
     Rules or a model chose these pieces from ``trimmable``.
     """
-    before = session_scan.context
-    savings = count_savings(choices, origins, session_scan.scale, before.tokens)
+    before = trimmable_parent.context
+    savings = count_savings(choices, origins, trimmable_parent.scale, before.tokens)
     trimmed_keys = {(choice.piece.line_number, choice.piece.address) for choice in choices}
     thinking_hashes = set()
     for piece in trimmable.pieces:
@@ -233,7 +233,7 @@ def plan_trim(
     Raises UsageError for invalid options or an unusable parent.
     """
     decision = decide_trim(scanned, options, where)
-    child = make_draft(scanned.session, scanned.ends, "trim", where, output_dir)
+    child = make_draft(scanned.session, scanned.head_tail, "trim", where, output_dir)
     return plan_trim_from_decision(scanned, child, options, decision, method)
 
 
@@ -250,7 +250,7 @@ def plan_trim_from_decision(
     )
     parameters = {
         "target_tools": list(options.tools),
-        "threshold": options.threshold_of_tool(""),
+        "threshold": options.get_threshold_of_tool(""),
         "trim_assistant_messages": options.assistant or False,
         "keep_recent": DEFAULT_KEPT_TURN_COUNT
         if options.keep_recent is None
@@ -263,9 +263,9 @@ def plan_trim_from_decision(
         "trimmed_tokens": decision.context_after.tokens,
         "tools_trimmed": tools,
         "assistant_trimmed": sum(choice.piece.kind == TEXT_PIECE for choice in decision.choices),
-        "chars_saved": decision.savings.characters,
+        "chars_saved": decision.savings.saved_character_count,
     }
-    head = child.make_first_line(
+    first_line = child.make_first_line(
         ChildSize(
             decision.context_after.tokens,
             decision.savings.characters_per_token,
@@ -275,16 +275,16 @@ def plan_trim_from_decision(
     )
     return TrimPlan(
         draft=child,
-        body=scanned.make_body(child, head, options, decision),
+        body=scanned.make_body(child, first_line, options, decision),
         sizes=Sizes(
             decision.context_before.tokens,
             decision.context_after.tokens,
-            decision.savings.characters,
+            decision.savings.saved_character_count,
             tools,
         ),
         options=options,
         decision=decision,
-        session_scan=scanned,
+        trimmable_parent=scanned,
     )
 
 
@@ -295,14 +295,14 @@ class SessionScan:
     session: SessionFile
     transcript: Transcript
     pieces: PieceCollector
-    write_observer: CopyPreparationObserver
-    ends: HeadTail
+    preparation_observer: CopyPreparationObserver
+    head_tail: HeadTail
     context: ContextSize
     scale: TokenScale
 
     def collect_trim_material(self, options: Options) -> TrimMaterial:
         """Return the pieces of the live chain that can be trimmed."""
-        return collect_trim_material(self.transcript, self.pieces, options, self.ends.folders)
+        return collect_trim_material(self.transcript, self.pieces, options, self.head_tail.folders)
 
     def find_origins(self, where: Where) -> RecordOrigins:
         """Return the originals of the session's records.
@@ -313,7 +313,7 @@ class SessionScan:
         nodes = {node.line_number: node for node in self.transcript.chain}
         originals = OriginalFinder(where)
 
-        def is_reference_alive(line_number: int) -> bool:
+        def does_original_exist(line_number: int) -> bool:
             return (
                 originals.find_original(
                     self.transcript.read_record(nodes[line_number]), self.session.path
@@ -324,7 +324,7 @@ class SessionScan:
         uuids = {number: node.uuid for number, node in nodes.items()}
         client_file = client_path(self.session.path, where)
         return RecordOrigins(
-            self.session.session_id, client_file, self.pieces.origins, uuids, is_reference_alive
+            self.session.session_id, client_file, self.pieces.origins, uuids, does_original_exist
         )
 
     def read_contents(self, pieces: Iterable[Piece]) -> Iterator[Any]:
@@ -365,23 +365,23 @@ class SessionScan:
                 )
 
     def make_body(
-        self, child: Draft, head: bytes, options: Options, decision: TrimDecision
+        self, child: Draft, first_line: bytes, options: Options, decision: TrimDecision
     ) -> ChainRewrite:
         """Return the body of the child: the live chain with trimmed records."""
         edits = make_trim_edits(decision.choices, decision.origins)
         if options.max_screen_record_bytes:
-            edits |= add_screen_copy_edits(
+            edits |= add_edits_of_large_results(
                 edits, self.transcript.chain, decision.origins, options.max_screen_record_bytes
             )
         return plan_chain_rewrite(
             child,
             self.transcript,
-            self.write_observer,
-            head=head,
+            self.preparation_observer,
+            first_line=first_line,
             lineage=f"{child.lineage_text}\n{PLACEHOLDER_LEGEND}",
             edits=edits,
             metadata_lines=copy_lines_after_chain(
-                self.transcript, self.write_observer, self.ends, child.session_id
+                self.transcript, self.preparation_observer, self.head_tail, child.session_id
             ),
             clears_token_counts=True,
             allowed_thinking_hashes=decision.thinking_hashes,
@@ -394,10 +394,10 @@ def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> Ses
     Raises NothingToTrim if the session has no conversation.
     """
     if reads_whole_file:
-        pieces, write_observer = PieceCollector(), CopyPreparationObserver()
-        transcript = scan_transcript(session.file, observers=(pieces, write_observer))
+        pieces, preparation_observer = PieceCollector(), CopyPreparationObserver()
+        transcript = scan_transcript(session.file, observers=(pieces, preparation_observer))
     else:
-        transcript, (pieces, write_observer) = scan_live_part(
+        transcript, (pieces, preparation_observer) = scan_live_part(
             session.file, lambda: (PieceCollector(), CopyPreparationObserver())
         )
     if not any(node.is_in_conversation for node in transcript.chain):
@@ -408,7 +408,7 @@ def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> Ses
     loaded_session = Session.from_file(session, Where())
     context, scale = loaded_session.measure_chain(transcript.chain, pieces)
     return SessionScan(
-        session, transcript, pieces, write_observer, loaded_session.head_tail, context, scale
+        session, transcript, pieces, preparation_observer, loaded_session.head_tail, context, scale
     )
 
 
@@ -453,8 +453,8 @@ def format_trim_preview(plan: TrimPlan) -> str:
     savings = plan.savings
     lines = format_totals(plan)
     if savings.savings_by_rule:
-        lines += ["", *_format_table("by rule", savings.savings_by_rule, RULE_DESCRIPTIONS)]
-        lines += ["", *_format_table("by tool", savings.savings_by_tool, {})]
+        lines += ["", *_format_savings_table("by rule", savings.savings_by_rule, RULE_DESCRIPTIONS)]
+        lines += ["", *_format_savings_table("by tool", savings.savings_by_tool, {})]
         lines += ["", "largest"]
         for piece in savings.largest_pieces[:MAX_LISTED_PIECES]:
             piece_name = format_cell(f"{piece.tool or piece.rule} {piece.target}")
@@ -488,7 +488,7 @@ def format_totals(plan: TrimPlan) -> list[str]:
     records = format_count(len({choice.piece.line_number for choice in plan.choices}), "record")
     return [
         f"{sent_text}, after the trim about {after.tokens:,}{percent_text}",
-        f"saves about {savings.tokens:,} tokens, {savings.characters:,} characters in {records}",
+        f"saves about {savings.tokens:,} tokens, {savings.saved_character_count:,} characters in {records}",
     ]
 
 
@@ -518,7 +518,7 @@ def list_remarks(plan: TrimPlan) -> list[str]:
     return sentences
 
 
-def _format_table(
+def _format_savings_table(
     name: str, rows: Sequence[SavingsRow], descriptions: Mapping[str, str]
 ) -> list[str]:
     """Return the lines of a preview's table. Rows that save no tokens are omitted.

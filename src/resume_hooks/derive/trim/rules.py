@@ -32,35 +32,35 @@ from resume_hooks.transcripts.trimmable_pieces import (
 # If the Read tool reads a whole file, it shows at most this number of lines.
 MAX_READ_TOOL_LINES = 2_000
 # A prompt counts as pasted text if it is longer than the threshold times this number.
-PASTE_THRESHOLD_FACTOR = 4
+PASTE_TO_TRIM_THRESHOLD_RATIO = 4
 
 
 @dataclass(frozen=True)
 class TrimMaterial:
     """The pieces of a conversation, oldest first, with the information that rules need about them.
 
-    ``chain_indexes`` maps the line number of a record to its index in the chain. From the index
+    ``chain_indexes_by_line_number`` maps the line number of a record to its index in the chain. From the index
     ``protected_start_index`` on, no piece is trimmed. From the index ``last_turn_start_index`` on, no thinking
     is trimmed. ``prompt_indexes`` are the indexes of the prompts with which turns start.
 
     ``calls`` maps the id of each call in the chain to the call. ``answered_call_ids`` contains the
     ids of calls with a result, ``failed_call_ids`` those of calls with an error, and
-    ``needed_input_call_ids`` those of calls whose inputs must stay.
+    ``ids_of_calls_with_needed_inputs`` those of calls whose inputs must stay.
 
-    ``trimmed_answer_count`` is the number of answers that an earlier trim replaced.
+    ``already_trimmed_answer_count`` is the number of answers that an earlier trim replaced.
     ``thinking_only_line_numbers`` contains the line numbers of answers that consist only of
     thinking.
     """
 
     pieces: tuple[Piece, ...]
-    chain_indexes: dict[int, int]
+    chain_indexes_by_line_number: dict[int, int]
     protected_start_index: int
     last_turn_start_index: int
     calls: dict[str, ToolCall]
     answered_call_ids: frozenset[str]
     failed_call_ids: frozenset[str]
-    needed_input_call_ids: frozenset[str] = frozenset()
-    trimmed_answer_count: int = 0
+    ids_of_calls_with_needed_inputs: frozenset[str] = frozenset()
+    already_trimmed_answer_count: int = 0
     thinking_only_line_numbers: frozenset[int] = frozenset()
     prompt_indexes: tuple[int, ...] = ()
 
@@ -104,15 +104,21 @@ def collect_trim_material(
     checks whether the file has changed since then.
     """
     chain = transcript.chain
-    chain_indexes = {node.line_number: record_index for record_index, node in enumerate(chain)}
-    live_pieces = [piece for piece in pieces.pieces if piece.line_number in chain_indexes]
-    live_pieces.sort(key=lambda piece: chain_indexes[piece.line_number])
+    chain_indexes_by_line_number = {
+        node.line_number: record_index for record_index, node in enumerate(chain)
+    }
+    live_pieces = [
+        piece for piece in pieces.pieces if piece.line_number in chain_indexes_by_line_number
+    ]
+    live_pieces.sort(key=lambda piece: chain_indexes_by_line_number[piece.line_number])
     calls = {}
     for call_id, call in pieces.calls.items():
-        if call.line_number in chain_indexes:
+        if call.line_number in chain_indexes_by_line_number:
             calls[call_id] = call
     answered_call_ids = frozenset(
-        call for call, number in pieces.result_lines.items() if number in chain_indexes
+        call
+        for call, number in pieces.result_lines.items()
+        if number in chain_indexes_by_line_number
     )
     times: dict[int, int | None] = {}
     prompts: list[int] = []
@@ -134,23 +140,29 @@ def collect_trim_material(
             last_turn = record_index
     return TrimMaterial(
         pieces=tuple(live_pieces),
-        chain_indexes=chain_indexes,
-        protected_start_index=find_protected_start(prompts, results, len(chain), options),
+        chain_indexes_by_line_number=chain_indexes_by_line_number,
+        protected_start_index=find_start_of_protected_records(
+            prompts, results, len(chain), options
+        ),
         last_turn_start_index=last_turn,
         calls=calls,
         answered_call_ids=answered_call_ids,
         failed_call_ids=answered_call_ids & pieces.failed_calls,
-        needed_input_call_ids=find_writes_of_changed_files(
+        ids_of_calls_with_needed_inputs=find_ids_of_needed_writes(
             calls, answered_call_ids - pieces.failed_calls, times, folders
         ),
-        thinking_only_line_numbers=_find_thinking_only_answers(pieces, chain_indexes),
-        trimmed_answer_count=sum(number in chain_indexes for number in pieces.placeholder_answers),
+        thinking_only_line_numbers=_find_thinking_only_answers(
+            pieces, chain_indexes_by_line_number
+        ),
+        already_trimmed_answer_count=sum(
+            number in chain_indexes_by_line_number for number in pieces.placeholder_answers
+        ),
         prompt_indexes=tuple(prompts),
     )
 
 
 def _find_thinking_only_answers(
-    pieces: PieceCollector, chain_indexes: Mapping[int, int]
+    pieces: PieceCollector, chain_indexes_by_line_number: Mapping[int, int]
 ) -> frozenset[int]:
     """Return the line numbers of records with thinking that belong to answers without other content.
 
@@ -158,12 +170,14 @@ def _find_thinking_only_answers(
     """
     silent = set()
     for number, answer in pieces.answers_of_thinking.items():
-        if chain_indexes.keys().isdisjoint(pieces.lines_of_other_content.get(answer, ())):
+        if chain_indexes_by_line_number.keys().isdisjoint(
+            pieces.lines_of_other_content.get(answer, ())
+        ):
             silent.add(number)
     return frozenset(silent)
 
 
-def find_protected_start(
+def find_start_of_protected_records(
     prompt_indexes: Sequence[int],
     result_indexes: Sequence[int],
     chain_length: int,
@@ -175,17 +189,20 @@ def find_protected_start(
     chain.
     """
     if options.keep_recent is not None:
-        return _find_turn_start(prompt_indexes, chain_length, options.keep_recent)
+        return _find_start_of_last_turns(prompt_indexes, chain_length, options.keep_recent)
     if len(result_indexes) > MAX_PROTECTED_RESULTS:
         capped_start = result_indexes[-MAX_PROTECTED_RESULTS]
     else:
         capped_start = 0
     return max(
-        capped_start, _find_turn_start(prompt_indexes, chain_length, DEFAULT_KEPT_TURN_COUNT)
+        capped_start,
+        _find_start_of_last_turns(prompt_indexes, chain_length, DEFAULT_KEPT_TURN_COUNT),
     )
 
 
-def _find_turn_start(prompt_indexes: Sequence[int], chain_length: int, turn_count: int) -> int:
+def _find_start_of_last_turns(
+    prompt_indexes: Sequence[int], chain_length: int, turn_count: int
+) -> int:
     """Return the index at which the last ``turn_count`` turns start.
 
     If ``turn_count`` is 0, return the length of the chain. If there are fewer turns, return 0.
@@ -197,7 +214,7 @@ def _find_turn_start(prompt_indexes: Sequence[int], chain_length: int, turn_coun
     return 0
 
 
-def find_writes_of_changed_files(
+def find_ids_of_needed_writes(
     calls: Mapping[str, ToolCall],
     successful_call_ids: Iterable[str],
     times_ms: Mapping[int, int | None],
@@ -266,7 +283,7 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
             or not call.target
         ):
             continue
-        record_index = material.chain_indexes[call.line_number]
+        record_index = material.chain_indexes_by_line_number[call.line_number]
         if call.tool in WRITING_TOOLS:
             latest_changes[call.target] = max(record_index, latest_changes.get(call.target, 0))
         elif call.tool in READING_TOOLS:
@@ -286,20 +303,20 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
             or piece.call_id in material.failed_call_ids
         ):
             continue
-        record_index = material.chain_indexes[read_call.line_number]
+        record_index = material.chain_indexes_by_line_number[read_call.line_number]
         if latest_changes.get(read_call.target, -1) > record_index:
             yield OfferedPiece(piece, "the file was changed later")
         elif (
             max(
                 latest_reads.get((read_call.target, read_range), -1)
-                for read_range in _list_covering_ranges(read_call)
+                for read_range in _list_ranges_covering_read(read_call)
             )
             > record_index
         ):
             yield OfferedPiece(piece, "the file was read again later")
 
 
-def _list_covering_ranges(read_call: ToolCall) -> tuple[tuple[object, ...], ...]:
+def _list_ranges_covering_read(read_call: ToolCall) -> tuple[tuple[object, ...], ...]:
     """Return the ranges of reads that would show all lines that ``read_call`` showed.
 
     A read range consists of offset, limit and pages, and ``()`` stands for a read of the whole file.
@@ -343,12 +360,14 @@ def _offer_superseded_failures(material: TrimMaterial, options: Options) -> Iter
             and call_id not in material.failed_call_ids
         ):
             key = call.tool, call.target
-            succeeded[key] = max(material.chain_indexes[call.line_number], succeeded.get(key, 0))
+            succeeded[key] = max(
+                material.chain_indexes_by_line_number[call.line_number], succeeded.get(key, 0)
+            )
     for call_id, failed_call in material.calls.items():
         success_index = succeeded.get((failed_call.tool, failed_call.target), -1)
         if (
             call_id in material.failed_call_ids
-            and success_index > material.chain_indexes[failed_call.line_number]
+            and success_index > material.chain_indexes_by_line_number[failed_call.line_number]
         ):
             for piece in material.pieces_by_call.get(call_id, ()):
                 yield OfferedPiece(piece, "failed, and later succeeded")
@@ -364,7 +383,8 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Offere
     for piece in _select_pieces_of_kind(THINKING_PIECE, material):
         if (
             piece.line_number not in material.thinking_only_line_numbers
-            and material.chain_indexes[piece.line_number] < material.last_turn_start_index
+            and material.chain_indexes_by_line_number[piece.line_number]
+            < material.last_turn_start_index
         ):
             yield OfferedPiece(piece)
 
@@ -377,7 +397,7 @@ def _make_length_rule(kind: str, threshold_multiple: int = 1) -> TrimRule:
 
     def offer_long_contents(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
         for piece in _select_pieces_of_kind(kind, material):
-            if piece.character_count > threshold_multiple * options.threshold_of_tool(
+            if piece.character_count > threshold_multiple * options.get_threshold_of_tool(
                 material.find_tool_name(piece)
             ):
                 yield OfferedPiece(piece)
@@ -393,7 +413,7 @@ def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[OfferedP
     for offered_piece in _make_length_rule(INPUT_PIECE)(material, options):
         if (
             offered_piece.piece.call_id in material.answered_call_ids
-            and offered_piece.piece.call_id not in material.needed_input_call_ids
+            and offered_piece.piece.call_id not in material.ids_of_calls_with_needed_inputs
         ):
             yield offered_piece
 
@@ -408,7 +428,7 @@ def _offer_answers(material: TrimMaterial, options: Options) -> Iterator[Offered
         if options.assistant < 0:
             end = options.assistant
         else:
-            end = max(0, options.assistant - material.trimmed_answer_count)
+            end = max(0, options.assistant - material.already_trimmed_answer_count)
         yield from long_answers[:end]
 
 
@@ -425,7 +445,7 @@ RULES_BY_NAME: dict[str, TrimRule] = {
     "media": lambda material, _: map(OfferedPiece, _select_pieces_of_kind(MEDIA_PIECE, material)),
     "results": _make_length_rule(RESULT_PIECE),
     "inputs": _offer_inputs,
-    "pasted": _make_length_rule(PROMPT_PIECE, PASTE_THRESHOLD_FACTOR),
+    "pasted": _make_length_rule(PROMPT_PIECE, PASTE_TO_TRIM_THRESHOLD_RATIO),
     "assistant": _offer_answers,
 }
 """The rules in the order in which they are applied. The first rules offer the least useful contents.

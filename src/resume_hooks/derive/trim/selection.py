@@ -48,7 +48,7 @@ KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = (
 )
 
 MAX_LISTED_LARGEST_PIECES = 10  # At most this many pieces are listed individually.
-TOOLS_WITH_SCREEN_COPY = WRITING_TOOLS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
+TOOLS_WITH_DISPLAYED_RESULTS = WRITING_TOOLS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
 """Tools whose ``toolUseResult`` is kept.
 
 For these tools, the field is small, or it contains the coloured diff that the screen shows.
@@ -89,9 +89,9 @@ class RecordOrigins:
 
     _session_id: str
     _file_path: str
-    _named_origins: dict[int, Origin]
-    _uuids: dict[int, str]
-    _is_reference_alive: Callable[[int], bool]
+    _origins_by_line_number: dict[int, Origin]
+    _uuids_by_line_number: dict[int, str]
+    _does_original_exist: Callable[[int], bool]
     _origins: dict[int, Origin] = field(default_factory=dict)
 
     def find_origin_of_record(self, line_number: int) -> Origin:
@@ -101,12 +101,15 @@ class RecordOrigins:
         """
         if line_number not in self._origins:
             own_origin = Origin(
-                self._session_id, self._file_path, self._uuids[line_number], line_number
+                self._session_id,
+                self._file_path,
+                self._uuids_by_line_number[line_number],
+                line_number,
             )
-            named_origin = self._named_origins.get(line_number)
+            named_origin = self._origins_by_line_number.get(line_number)
             self._origins[line_number] = (
                 named_origin
-                if named_origin is not None and self._is_reference_alive(line_number)
+                if named_origin is not None and self._does_original_exist(line_number)
                 else own_origin
             )
         return self._origins[line_number]
@@ -127,18 +130,20 @@ def choose_pieces(
     choices = list(_choose_by_rules(material, options, origins, scale))
     if options.target_tokens:
         excess_tokens = context_tokens - options.target_tokens
-        choices = _select_sufficient_choices(choices, excess_tokens, scale)
+        choices = _select_choices_until_saved(choices, excess_tokens, scale)
         if (
             options.threshold is None
             and sum(choice.count_saved_tokens(scale) for choice in choices) < excess_tokens
         ):
             all_pieces_options = replace(options, threshold=MIN_PLACEHOLDER_CHARACTERS)
-            choices = _select_sufficient_choices(
+            choices = _select_choices_until_saved(
                 list(_choose_by_rules(material, all_pieces_options, origins, scale)),
                 excess_tokens,
                 scale,
             )
-    return sorted(choices, key=lambda choice: material.chain_indexes[choice.piece.line_number])
+    return sorted(
+        choices, key=lambda choice: material.chain_indexes_by_line_number[choice.piece.line_number]
+    )
 
 
 def _choose_by_rules(
@@ -150,7 +155,7 @@ def _choose_by_rules(
             key = offered_piece.piece.line_number, offered_piece.piece.address
             if key in chosen_keys or not is_trimmable(material, options, offered_piece.piece, name):
                 continue
-            choice = make_choice(material, offered_piece, name, origins)
+            choice = make_trim_choice(material, offered_piece, name, origins)
             # Clients no longer send certain pieces, for example some thinking. Trimming these saves
             # 0 tokens.
             if choice is not None and choice.count_saved_tokens(scale) >= 0:
@@ -158,7 +163,7 @@ def _choose_by_rules(
                 yield choice
 
 
-def _select_sufficient_choices(
+def _select_choices_until_saved(
     choices: Sequence[Choice], excess_tokens: float, scale: TokenScale
 ) -> list[Choice]:
     """Return the first choices that together save ``excess_tokens`` tokens.
@@ -176,11 +181,12 @@ def _select_sufficient_choices(
 
 def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: str) -> bool:
     """Check whether a piece may be trimmed: it is not recent, and the options allow its tool."""
-    if material.chain_indexes[piece.line_number] >= material.protected_start_index:
+    if material.chain_indexes_by_line_number[piece.line_number] >= material.protected_start_index:
         return False
     if (
         piece.kind == THINKING_PIECE
-        and material.chain_indexes[piece.line_number] >= material.last_turn_start_index
+        and material.chain_indexes_by_line_number[piece.line_number]
+        >= material.last_turn_start_index
     ):
         return False
     if not piece.call_id:
@@ -188,7 +194,7 @@ def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: s
     return options.allows_tool(material.find_tool_name(piece))
 
 
-def make_choice(
+def make_trim_choice(
     material: TrimMaterial, offered_piece: OfferedPiece, rule: str, origins: RecordOrigins
 ) -> Choice | None:
     """Return the choice to trim an offered piece.
@@ -251,7 +257,7 @@ class TrimEdit:
     def __call__(self, record: Record) -> Record:
         """Return the trimmed record. The edit also modifies the dict ``record`` itself."""
         for choice in self._choices:
-            _replace_in_record(record, choice)
+            _apply_choice_to_record(record, choice)
         if any(choice.piece.kind == THINKING_PIECE for choice in self._choices):
             # If thinking was the only content, the record is left empty. Clients skip an empty
             # record if its answer has other records, while a placeholder would look like the
@@ -261,7 +267,7 @@ class TrimEdit:
             ]
         if any(
             choice.piece.kind in {RESULT_PIECE, MEDIA_PIECE}
-            and choice.tool not in TOOLS_WITH_SCREEN_COPY
+            and choice.tool not in TOOLS_WITH_DISPLAYED_RESULTS
             for choice in self._choices
         ):
             # This is the record's copy of the output, which only the screen needs.
@@ -274,7 +280,7 @@ class TrimEdit:
         }
 
 
-def add_screen_copy_edits(
+def add_edits_of_large_results(
     edits: Mapping[int, Edit], chain: Iterable[Node], origins: RecordOrigins, max_record_bytes: int
 ) -> dict[int, Edit]:
     """Return edits that also remove the screen's copy of a result from large records.
@@ -282,7 +288,7 @@ def add_screen_copy_edits(
     A record is large if it has more than ``max_record_bytes`` bytes.
     """
     return {
-        node.line_number: _RemoveScreenCopyEdit(
+        node.line_number: _ResultCopyRemovalEdit(
             edits.get(node.line_number), origins.find_origin_of_record(node.line_number)
         )
         for node in chain
@@ -290,7 +296,7 @@ def add_screen_copy_edits(
     }
 
 
-class _RemoveScreenCopyEdit:
+class _ResultCopyRemovalEdit:
     """An edit that removes ``toolUseResult`` from a record, after another edit if there is one.
 
     If there is no other edit, fields that name the record's original are added too.
@@ -313,7 +319,7 @@ class _RemoveScreenCopyEdit:
         return {**kept, **self._origin.make_trim_fields(0)}
 
 
-def _replace_in_record(record: Record, choice: Choice) -> None:
+def _apply_choice_to_record(record: Record, choice: Choice) -> None:
     *path, last_key = choice.piece.address
     container: Any = record
     for key in path:
@@ -361,12 +367,12 @@ class LargestPiece(NamedTuple):
 class Savings(NamedTuple):
     """The savings of a trim.
 
-    ``characters`` is the number of characters that were removed. ``characters_per_token`` was
+    ``saved_character_count`` is the number of characters that the trim removes. ``characters_per_token`` was
     measured in this session.
     """
 
     tokens: int
-    characters: int
+    saved_character_count: int
     characters_per_token: float
     savings_by_rule: tuple[SavingsRow, ...]
     savings_by_tool: tuple[SavingsRow, ...]
@@ -385,7 +391,7 @@ def count_savings(
     ]
     return Savings(
         tokens=min(max_tokens, round(sum(choice.count_saved_tokens(scale) for choice in choices))),
-        characters=sum(
+        saved_character_count=sum(
             max(
                 0,
                 choice.piece.character_count

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import Sizes
-from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_first_line
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_remark_for_new_session
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
@@ -40,7 +40,7 @@ class ForkSpec(NamedTuple):
     target_agent: str = ""
 
 
-WHOLE_CONVERSATION_SPEC = ForkSpec()
+WHOLE_CONVERSATION_FORK_SPEC = ForkSpec()
 
 
 def fork(
@@ -53,13 +53,15 @@ def fork(
     if not receipt.written:
         return NothingWritten(receipt, plan)
     facts = ("contains the whole conversation",) if plan.cut is None else ()
-    return OpenedSession(receipt, plan, "forked", facts, remark=format_first_line(receipt))
+    return OpenedSession(
+        receipt, plan, "forked", facts, remark=format_remark_for_new_session(receipt)
+    )
 
 
 def plan_fork(
     session: SessionFile,
     where: Where,
-    spec: ForkSpec = WHOLE_CONVERSATION_SPEC,
+    spec: ForkSpec = WHOLE_CONVERSATION_FORK_SPEC,
     *,
     output_dir: str | None = None,
 ) -> ForkPlan:

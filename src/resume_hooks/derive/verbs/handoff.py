@@ -16,14 +16,14 @@ from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
 from resume_hooks.derive.child.write_child import ChildPlan, write_if_worthwhile
 from resume_hooks.derive.fresh_child import (
     ChildContents,
-    FreshPlan,
+    FreshChildPlan,
     format_digest_reference,
     make_file_writer,
 )
 from resume_hooks.derive.opening_size import WHOLE_SESSION_SIZE, resolve_size_to_tokens
 from resume_hooks.derive.outcome import AnyOpenedSession, NothingWritten, OpenedSession
 from resume_hooks.derive.verbs.caller import Caller
-from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION_SPEC, fork
+from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION_FORK_SPEC, fork
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
@@ -35,13 +35,13 @@ from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, next_step_fo
 from resume_hooks.sessions.session import Session
 from resume_hooks.system.text import format_count, plain_text
 
-COUNTED_DIGEST_SECTIONS = ((CHANGED_FILES_SECTION, "file"), (COMMANDS_SECTION, "command"))
+DIGEST_SECTIONS_WITH_ROW_COUNTS = ((CHANGED_FILES_SECTION, "file"), (COMMANDS_SECTION, "command"))
 """The sections of the digest whose entries the receipt counts, each with a noun for its entries."""
 
 # Maximum number of characters of an edited digest, which is about 50,000 tokens.
 MAX_EDITED_DIGEST_CHARACTERS = 200_000
 
-DIGEST_EDITING_NOTE = """\
+DIGEST_EDITING_INSTRUCTIONS = """\
 # The digest of the work so far. The new session reads it after its lineage and before your next step.
 # Edit it and save. These lines at the top, which begin with #, and blank lines are removed.
 # To cancel, delete the rest and save, or quit the editor with an error: then no session is made.
@@ -54,7 +54,7 @@ FileWriter = Callable[[Receipt | None], AccompanyingFiles]
 class HandoffSpec(NamedTuple):
     """The options of a handoff.
 
-    ``next_step`` is the new session's first task. If ``is_new_task`` is true, this task does not
+    ``next_step`` is the new session's first task. If ``starts_new_task`` is true, this task does not
     belong to the work of the parent. ``size`` is a valid size, or ``""`` for the default size.
     ``target_agent`` is the name of another agent, or ``""`` for the parent's agent.
 
@@ -65,7 +65,7 @@ class HandoffSpec(NamedTuple):
 
     next_step: str = ""
     size: str = ""
-    is_new_task: bool = False
+    starts_new_task: bool = False
     target_agent: str = ""
     edit_digest: DigestEditor | None = None
     writes_files: bool = True
@@ -83,7 +83,7 @@ def handoff(
         if caller.reuses_child:
             stack.enter_context(lock_parent(parent, caller.where))
         if spec.size == WHOLE_SESSION_SIZE:
-            return fork(parent, WHOLE_CONVERSATION_SPEC, caller)
+            return fork(parent, WHOLE_CONVERSATION_FORK_SPEC, caller)
         with caller.time_limit():
             if caller.reuses_child:
                 existing = find_existing_handoff(parent, spec, caller.where)
@@ -105,7 +105,7 @@ def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> R
 
     The child is unused if neither the child nor its parent has been continued since then.
     """
-    if spec.is_new_task:
+    if spec.starts_new_task:
         step = next_step_for_task(spec.next_step)
     else:
         step = spec.next_step
@@ -113,14 +113,14 @@ def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> R
     return find_existing_child(parent, "handoff", where, step, opening_tokens=tokens)
 
 
-def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPlan:
+def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshChildPlan:
     """Plan a handoff. No files are written."""
     digest = build_digest(parent, caller.where)
-    if spec.is_new_task:
+    if spec.starts_new_task:
         digest = select_entries_about_code(digest)
     tokens = resolve_size_to_tokens(spec.size, caller.where)
-    contents = ChildContents(digest, is_new_task=spec.is_new_task, opening_tokens=tokens)
-    return agents.plan_fresh(
+    contents = ChildContents(digest, starts_new_task=spec.starts_new_task, opening_tokens=tokens)
+    return agents.plan_fresh_child(
         parent,
         caller.where,
         kind="handoff",
@@ -133,27 +133,29 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
 
 def _edit_and_write_handoff(
     parent: Session,
-    first_plan: FreshPlan,
+    first_plan: FreshChildPlan,
     spec: HandoffSpec,
     edit_digest: DigestEditor,
     caller: Caller,
-) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
+) -> OpenedSession[FreshChildPlan] | NothingWritten[FreshChildPlan]:
     """Write a handoff whose digest the user edits first.
 
     Raises ResumeHooksError if the user cancels the edit.
     """
-    with edit_digest(format_text_for_editor(first_plan.digest_opening.text)) as text:
+    with edit_digest(format_opening_for_editor(first_plan.digest_opening.text)) as text:
         edited_digest = parse_edited_digest(text)
         if edited_digest:
-            return _plan_again_and_write(parent, first_plan, edited_digest, spec, caller)
+            return _write_handoff_with_edited_digest(
+                parent, first_plan, edited_digest, spec, caller
+            )
     raise ResumeHooksError(
         "The text is empty, so the handoff was cancelled and nothing was written"
     )
 
 
-def format_text_for_editor(opening: str) -> str:
+def format_opening_for_editor(opening: str) -> str:
     """Return the text that the editor shows: a note that explains editing, and the digest."""
-    return f"{DIGEST_EDITING_NOTE}\n{opening}\n"
+    return f"{DIGEST_EDITING_INSTRUCTIONS}\n{opening}\n"
 
 
 def parse_edited_digest(text: str) -> str:
@@ -183,9 +185,13 @@ def parse_edited_digest(text: str) -> str:
     return edited_digest
 
 
-def _plan_again_and_write(
-    parent: Session, first_plan: FreshPlan, edited_digest: str, spec: HandoffSpec, caller: Caller
-) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
+def _write_handoff_with_edited_digest(
+    parent: Session,
+    first_plan: FreshChildPlan,
+    edited_digest: str,
+    spec: HandoffSpec,
+    caller: Caller,
+) -> OpenedSession[FreshChildPlan] | NothingWritten[FreshChildPlan]:
     # The handoff is planned again, because while the user edited the digest, other children may
     # have been written, and the parent may have grown.
     parent = parent.read_again()
@@ -196,7 +202,7 @@ def _plan_again_and_write(
     edited_digest = edited_digest.replace(
         format_digest_reference(old_id), format_digest_reference(new_id)
     )
-    plan = agents.plan_fresh(
+    plan = agents.plan_fresh_child(
         parent,
         caller.where,
         kind="handoff",
@@ -210,18 +216,18 @@ def _plan_again_and_write(
     return _write_handoff(plan, write_files, spec, caller)
 
 
-def _make_file_writer(plan: FreshPlan, spec: HandoffSpec, caller: Caller) -> FileWriter:
+def _make_file_writer(plan: FreshChildPlan, spec: HandoffSpec, caller: Caller) -> FileWriter:
     if spec.writes_files:
         return make_file_writer(plan, caller.where, spec.part_options)
     return lambda _: AccompanyingFiles()
 
 
 def _write_handoff(
-    plan: FreshPlan, write_files: FileWriter, spec: HandoffSpec, caller: Caller
-) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
+    plan: FreshChildPlan, write_files: FileWriter, spec: HandoffSpec, caller: Caller
+) -> OpenedSession[FreshChildPlan] | NothingWritten[FreshChildPlan]:
     receipt = write_if_worthwhile(plan, caller.where, dry_run=caller.dry_run)
     if not receipt.written:
-        return NothingWritten(receipt, plan, files=write_files(None))
+        return NothingWritten(receipt, plan, accompanying_files=write_files(None))
     files = write_files(receipt)
     facts = _list_opening_facts(plan.digest_opening)
     for path in files.documents:
@@ -229,14 +235,19 @@ def _write_handoff(
     for warning in files.warnings:
         facts.append(f"note: {warning}")
     return OpenedSession(
-        receipt, plan, "handed off", tuple(facts), next_step=spec.next_step, files=files
+        receipt,
+        plan,
+        "handed off",
+        tuple(facts),
+        next_step=spec.next_step,
+        accompanying_files=files,
     )
 
 
 def _list_opening_facts(digest_opening: Opening) -> list[str]:
     """Return lines for the receipt that count what the new session contains and what it omits."""
     counts = [(digest_opening.message_count, "message")]
-    for section, noun in COUNTED_DIGEST_SECTIONS:
+    for section, noun in DIGEST_SECTIONS_WITH_ROW_COUNTS:
         counts.append((count_shown_entries(digest_opening.text, section), noun))
     phrases = []
     for count, noun in counts:

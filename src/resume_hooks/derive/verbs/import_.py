@@ -79,8 +79,8 @@ def import_transcript(source: ImportSource, spec: ImportSpec, caller: Caller) ->
         )
     with lock_session_creation(spec.home, caller.where):
         plan = plan_import(source, spec.home, caller.where, force=spec.force)
-        receipt = _write_import_unless_existing(plan, caller)
-    if plan.existing is not None:
+        receipt = _write_import_if_missing(plan, caller)
+    if plan.earlier_import is not None:
         return OpenedSession(receipt, plan, "already imported")
     if not receipt.written:
         return NothingWritten(receipt, plan)
@@ -133,19 +133,19 @@ def _import_session(
         )
         plan = plan_import(source, spec.home, caller.where, force=spec.force)
         hidden = plan.hidden_record_count
-    receipt = _write_import_unless_existing(plan, caller)
+    receipt = _write_import_if_missing(plan, caller)
     return ImportedSession(
         bundled.head,
         receipt,
-        existed_before=plan.existing is not None,
+        existed_before=plan.earlier_import is not None,
         file_count=files,
         hidden_record_count=hidden,
     )
 
 
-def _write_import_unless_existing(plan: WholeSessionPlan | ImportPlan, caller: Caller) -> Receipt:
-    if plan.existing is not None:
-        return make_existing_import_receipt(plan, plan.existing)
+def _write_import_if_missing(plan: WholeSessionPlan | ImportPlan, caller: Caller) -> Receipt:
+    if plan.earlier_import is not None:
+        return make_existing_import_receipt(plan, plan.earlier_import)
     return caller.write_child(plan)
 
 
@@ -169,17 +169,17 @@ def _link_to_parents(
     for session in imported_sessions:
         parent_id = new_ids.get(session.head.parent_session_id, "")
         if parent_id and not session.existed_before:
-            kind = _choose_link_kind(session.head.kind)
+            kind = _choose_parent_link_kind(session.head.kind)
             with contextlib.suppress(OSError):
                 record_link(Link(session.session_id, parent_id, kind, clock.now()), where)
 
 
-def _choose_link_kind(stated_kind: str) -> str:
+def _choose_parent_link_kind(bundled_kind: str) -> str:
     """Return the kind of a session's link to its parent, as the bundle states it.
 
     If the kind is ``back`` or ``mark``, or if none is stated, return ``import``. Some verbs rely on
     ``back`` and ``mark``, and a bundle could state them wrongly.
     """
-    if stated_kind and stated_kind not in {"back", "mark"}:
-        return stated_kind
+    if bundled_kind and bundled_kind not in {"back", "mark"}:
+        return bundled_kind
     return "import"

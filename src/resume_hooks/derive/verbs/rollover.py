@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_if_worthwhile
-from resume_hooks.derive.fresh_child import FreshPlan
+from resume_hooks.derive.fresh_child import FreshChildPlan
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession, PendingAnswer
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.sessions.session import Session
 
 if TYPE_CHECKING:
     from resume_hooks.derive.child.receipt import Receipt
-    from resume_hooks.derive.summary import SummaryOutcome, SummaryRollover
+    from resume_hooks.derive.summary import SummaryResult, SummaryRollover
 
-    AskForSummary = Callable[[SummaryRollover, Receipt], SummaryOutcome | PendingAnswer]
+    AskForSummary = Callable[[SummaryRollover, Receipt], SummaryResult | PendingAnswer]
 
 
-def rollover(
+def make_rollover(
     parent: Session,
     focus: str,
     caller: Caller,
     ask_for_summary: AskForSummary,
     find_unfinished_child: Callable[[], Receipt | None] = lambda: None,
-) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan] | PendingAnswer:
+) -> OpenedSession[FreshChildPlan] | NothingWritten[FreshChildPlan] | PendingAnswer:
     """Write a child with a digest, and then add a model's summary to it.
 
     ``focus`` is the user's request for the summary. ``ask_for_summary`` is called with the plan and
@@ -60,15 +60,15 @@ def rollover(
     return OpenedSession(result.receipt, rollover_plan.plan, done, summary=result)
 
 
-def rollover_quick(
+def make_quick_rollover(
     parent: Session, caller: Caller
-) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
+) -> OpenedSession[FreshChildPlan] | NothingWritten[FreshChildPlan]:
     """Write a child that contains only the lineage, without asking a model.
 
     Raises NothingToHandOff for a session without prompts.
     """
     with caller.time_limit():
-        plan = agents.plan_fresh(parent, caller.where, output_dir=caller.output_dir)
+        plan = agents.plan_fresh_child(parent, caller.where, output_dir=caller.output_dir)
     receipt = caller.write_child(plan)
     if not receipt.written:
         return NothingWritten(receipt, plan)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child, write_if_worthwhile
-from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_first_line
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_remark_for_new_session
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import (
     TrimPlan,
@@ -63,5 +63,5 @@ def write_trim(
     if not is_to_be_written or (confirm is not None and not confirm(plan)):
         return NothingWritten(write_if_worthwhile(plan, caller.where, dry_run=True), plan)
     receipt = write_plan(plan, caller.where)
-    remark = format_first_line(receipt)
+    remark = format_remark_for_new_session(receipt)
     return OpenedSession(receipt, plan, "trimmed", tuple(list_remarks(plan)), remark)

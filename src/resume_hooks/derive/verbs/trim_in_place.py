@@ -76,7 +76,7 @@ def trim_in_place(
     is unchanged.
     """
     where = caller.where
-    _require_own_file(session, where)
+    _require_main_transcript(session, where)
     if caller.dry_run:
         plan = plan_trim(scan_session(session), where, options)
         notes = _list_notes(plan)
@@ -102,13 +102,13 @@ def trim_in_place(
         edits = make_trim_edits(plan.choices, origins)
         passed_checks: list[Check] = []
 
-        def check_file(path: str) -> None:
+        def require_valid_file(path: str) -> None:
             passed_checks.extend(_check_trimmed_file(scanned, edits, origins, path))
             invariants.require_all_checks(passed_checks, session.path)
 
         remove_links(session.path, where)
         still_open = replace_session(
-            session.path, original, backup, _edit_lines(backup, edits), check_file
+            session.path, original, backup, _edit_lines(backup, edits), require_valid_file
         )
     notes = _list_notes(plan)
     if still_open:
@@ -119,7 +119,7 @@ def trim_in_place(
     return OpenedSession(receipt, plan, "trimmed in place", tuple(list_remarks(plan)))
 
 
-def _require_own_file(session: SessionFile, where: Where) -> None:
+def _require_main_transcript(session: SessionFile, where: Where) -> None:
     require_client_file(session, where)
     if not is_session_file(session.path):
         raise UsageError(
@@ -170,7 +170,8 @@ def _check_trimmed_file(
         ),
         Check(
             "thinking is unchanged or removed",
-            _count_thinking_hashes(pieces) <= _count_thinking_hashes(scanned.pieces),
+            _count_thinking_blocks_by_hash(pieces)
+            <= _count_thinking_blocks_by_hash(scanned.pieces),
         ),
         Check(
             "every trimmed record names its original",
@@ -194,7 +195,7 @@ def _are_unedited_lines_equal(old_path: str, new_path: str, edits: Mapping[int, 
         )
 
 
-def _count_thinking_hashes(pieces: PieceCollector) -> Counter[int]:
+def _count_thinking_blocks_by_hash(pieces: PieceCollector) -> Counter[int]:
     return Counter(piece.content_hash for piece in pieces.pieces if piece.kind == THINKING_PIECE)
 
 

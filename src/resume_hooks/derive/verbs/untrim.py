@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_first_line
+from resume_hooks.derive.outcome import NothingWritten, OpenedSession, format_remark_for_new_session
 from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan, scan_trimmed_session
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import UsageError
@@ -59,12 +59,12 @@ def untrim(
         return NothingWritten(
             receipt,
             plan,
-            reason=trimmed_session.nothing_trimmed_error if plan.is_pointless else None,
+            reason=trimmed_session.make_nothing_to_trim_error if plan.is_child_unneeded else None,
         )
     facts = [*plan.facts]
     if plan.context_after.compacts_at_once:
         facts.append("note: the child would be compacted at once")
-    remark = format_first_line(receipt)
+    remark = format_remark_for_new_session(receipt)
     return OpenedSession(receipt, plan, "untrimmed", tuple(facts), remark)
 
 
@@ -80,5 +80,5 @@ def plan_untrim(
 
     The arguments and errors are those of ``derive.untrim.plan_untrim``.
     """
-    writer = agents.load_child_writer(trimmed_session.session, "", where)
+    writer = agents.load_writer_for_child(trimmed_session.session, "", where)
     return writer.plan_untrim(trimmed_session, line_numbers, strict=strict, output_dir=output_dir)

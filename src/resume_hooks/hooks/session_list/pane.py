@@ -549,7 +549,7 @@ def _make_child(action: str, row: ListedSession, where: Where) -> Outcome:
     # Imported late because only an action that creates a child needs it.
     from resume_hooks.derive.cut_point import CutBeforeCompaction
     from resume_hooks.derive.verbs.caller import Caller
-    from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION_SPEC, ForkSpec, fork
+    from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION_FORK_SPEC, ForkSpec, fork
     from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
 
     session = Session.open_path(row.path, where)
@@ -560,7 +560,7 @@ def _make_child(action: str, row: ListedSession, where: Where) -> Outcome:
         return fork(session, ForkSpec(CutBeforeCompaction()), Caller(where, time_limit=limit_time))
     if action == FORK_ACTION:
         limit_time = partial(time_limit, shell_command(f"fork {row.session_id}"))
-        return fork(session, WHOLE_CONVERSATION_SPEC, Caller(where, time_limit=limit_time))
+        return fork(session, WHOLE_CONVERSATION_FORK_SPEC, Caller(where, time_limit=limit_time))
     limit_time = partial(time_limit, shell_command(f"handoff {row.session_id}"))
     return handoff(session, HandoffSpec(), Caller(where, reuses_child=True, time_limit=limit_time))
 

@@ -318,7 +318,7 @@ def plan_repair(
         child,
         repaired_transcript,
         write_scan,
-        head=child.make_first_line(
+        first_line=child.make_first_line(
             ChildSize(
                 tokens_after,
                 stated_size.characters_per_token,

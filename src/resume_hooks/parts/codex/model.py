@@ -1,7 +1,7 @@
 """Ask a model by running ``codex exec`` once.
 
 The run has no shell, no MCP servers, no hooks and no web access, and it saves no session. As in
-``ClaudeHeadless``, the model must have no tool that runs or writes anything. In our measurements, Codex
+``HeadlessClaude``, the model must have no tool that runs or writes anything. In our measurements, Codex
 0.104 to 0.169 rejected every call to such a tool as unsupported. If a run used a tool nevertheless,
 its answer is discarded.
 """
@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any
 
 from resume_hooks.derive.model import port
-from resume_hooks.derive.model.port import AnswerType, Reply
+from resume_hooks.derive.model.port import AnswerT, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_with_name
@@ -77,8 +77,8 @@ class CodexExec:
         return agent_with_name(AGENT_NAME, self.where).launch_command("").program_path is not None
 
     def ask(
-        self, instructions: str, text: str, answer_type: type[AnswerType], *, max_seconds: float
-    ) -> Reply[AnswerType]:
+        self, instructions: str, text: str, answer_type: type[AnswerT], *, max_seconds: float
+    ) -> Reply[AnswerT]:
         """Ask the model a question, and return its parsed answer, as described in ``port.Model``."""
         port.refuse_nested_run(self.where)
         program = agent_with_name(AGENT_NAME, self.where).launch_command("").program_path
@@ -95,7 +95,7 @@ class CodexExec:
                 "In a shell, --timeout SECONDS allows more time.",
             )
         answer, token_counts = _parse_output(output, self.name)
-        answer_object = port.parse_answer(port.parse_only_object(answer), answer_type, self.name)
+        answer_object = port.parse_answer(port.parse_single_object(answer), answer_type, self.name)
         return Reply(
             answer_object,
             None,

@@ -135,7 +135,7 @@ class RolloutBody(ChildBody):
 
 def build_body(
     child: Draft,
-    head: bytes,
+    first_line: bytes,
     meta: Record,
     item_records: Sequence[Record],
     environment_lines: Sequence[RolloutLine] = (),
@@ -144,12 +144,12 @@ def build_body(
 ) -> RolloutBody:
     """Return the content of a child whose model receives ``item_records``.
 
-    ``head`` contains the fields that this plugin adds to the child's first line, and ``meta`` the
+    ``first_line`` contains the fields that this plugin adds to the child's first line, and ``meta`` the
     fields from the parent's first line. ``environment_lines`` are the lines in which the client
     last described the environment to the model. They are written immediately before the last item,
     because the client assumes that all items after a description are newer than the description.
     """
-    encoded_lines = [_build_first_line(child, head, meta)]
+    encoded_lines = [_build_first_line(child, first_line, meta)]
     for index, record in enumerate(item_records):
         if index == len(item_records) - 1:
             encoded_lines += (
@@ -184,10 +184,10 @@ def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
     turn_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
     prompt_item, answer_item = (
         build_message_item("user", opening.text),
-        build_message_item("assistant", opening.card),
+        build_message_item("assistant", opening.screen_text),
     )
     encoded_lines = [
-        _build_first_line(child, opening.head, meta),
+        _build_first_line(child, opening.first_line, meta),
         _encode_line(
             EVENT_LINE,
             {"type": "task_started", "turn_id": turn_id, "model_context_window": None},
@@ -271,7 +271,7 @@ def _read_provider_setting(codex_home: str) -> str:
     return DEFAULT_PROVIDER
 
 
-def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
+def _build_first_line(child: Draft, first_line: bytes, meta: Record) -> bytes:
     """Return the first line of a child.
 
     ``meta`` contains the fields from the parent's first line or from ``build_child_meta``. If
@@ -291,7 +291,7 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
         META_LINE,
         payload,
         child.attributes.created_at,
-        orjson.loads(head) | {TITLE_KEY: child.own_title or child.title_stem},
+        orjson.loads(first_line) | {TITLE_KEY: child.own_title or child.title_stem},
     )
 
 

@@ -27,7 +27,7 @@ from resume_hooks.derive.trim.plan import (
     ConversationMessage,
     TrimDecision,
 )
-from resume_hooks.derive.trim.rules import TrimMaterial, find_protected_start
+from resume_hooks.derive.trim.rules import TrimMaterial, find_start_of_protected_records
 from resume_hooks.derive.trim.selection import (
     HEAD_CHARACTERS,
     TAIL_CHARACTERS,
@@ -163,15 +163,15 @@ class CodexThread:
                 prompts.append(index)
         return TrimMaterial(
             pieces=tuple(pieces),
-            chain_indexes={index: index for index in range(len(payloads))},
-            protected_start_index=find_protected_start(
+            chain_indexes_by_line_number={index: index for index in range(len(payloads))},
+            protected_start_index=find_start_of_protected_records(
                 prompts, sorted(output_indexes.values()), len(payloads), options
             ),
             last_turn_start_index=prompts[-1] if prompts else 0,
             calls=calls,
             answered_call_ids=frozenset(output_indexes),
             failed_call_ids=frozenset(failed_call_ids),
-            trimmed_answer_count=sum(
+            already_trimmed_answer_count=sum(
                 get_string(payload, "role") == "assistant"
                 and is_response_placeholder(codex_items.item_text(payload))
                 for payload in payloads
@@ -226,7 +226,7 @@ class CodexThread:
     def make_body(
         self,
         child: Draft,
-        head: bytes,
+        first_line: bytes,
         options: Options,  # noqa: ARG002
         decision: TrimDecision,
     ) -> RolloutBody:
@@ -244,10 +244,10 @@ class CodexThread:
                 "payload": payload,
                 **decision.origins.find_origin_of_record(index).make_trim_fields(0),
             }
-        return self.make_child_body(child, head, edited)
+        return self.make_child_body(child, first_line, edited)
 
     def make_child_body(
-        self, child: Draft, head: bytes, edited_records: Mapping[int, Record]
+        self, child: Draft, first_line: bytes, edited_records: Mapping[int, Record]
     ) -> RolloutBody:
         """Return the content of a child.
 
@@ -258,7 +258,12 @@ class CodexThread:
         for index, record in enumerate(self.child_records):
             item_records.append(edited_records.get(index, record))
         return build_body(
-            child, head, self.meta, item_records, self.environment_lines, drops_goal=self.has_goal
+            child,
+            first_line,
+            self.meta,
+            item_records,
+            self.environment_lines,
+            drops_goal=self.has_goal,
         )
 
 

@@ -129,7 +129,11 @@ class CodexWriter:
         return build_opening_body(opening, self._build_meta(opening.child))
 
     def make_conversation_body(
-        self, draft: Draft, head: bytes, opening_text: str, spoken_texts: Sequence[ConversationText]
+        self,
+        draft: Draft,
+        first_line: bytes,
+        opening_text: str,
+        spoken_texts: Sequence[ConversationText],
     ) -> RolloutBody:
         """Return the content of a child that begins with the message ``opening_text``.
 
@@ -151,7 +155,7 @@ class CodexWriter:
                     spoken_text.uuid,
                 )
             )
-        return build_body(draft, head, self._build_meta(draft), [first_record, *messages])
+        return build_body(draft, first_line, self._build_meta(draft), [first_record, *messages])
 
     def plan_fork(
         self,
@@ -216,10 +220,10 @@ class CodexWriter:
             own_title=clean_record({"title": child.own_title or child.title_stem})["title"]
         )
         tokens = parent.context.tokens
-        head = child.make_first_line(ChildSize(tokens, CHARACTERS_PER_TOKEN))
+        first_line = child.make_first_line(ChildSize(tokens, CHARACTERS_PER_TOKEN))
         body = build_body(
             child,
-            head,
+            first_line,
             clean_record(parent.meta),
             item_records,
             environment_lines,
@@ -227,7 +231,9 @@ class CodexWriter:
         )
         return CleanedChildPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
 
-    def plan_rewound_child(self, opening: FreshOpening, record_ids: Sequence[str]) -> ChildPlan:
+    def plan_child_with_rewound_records(
+        self, opening: FreshOpening, record_ids: Sequence[str]
+    ) -> ChildPlan:
         """Plan a child with the first items of the parent, followed by the opening.
 
         The child contains the parent's items up to the last one whose id is in ``record_ids``.
@@ -236,7 +242,7 @@ class CodexWriter:
         closing_items = []
         for role, side, text in (
             (records.USER, "told", opening.text),
-            (records.ASSISTANT, "card", opening.card),
+            (records.ASSISTANT, "card", opening.screen_text),
         ):
             item_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}"))
             closing_items.append(
@@ -252,7 +258,7 @@ class CodexWriter:
             *closing_items,
         ]
         body = build_body(
-            child, opening.head, parent.meta, item_records, drops_goal=parent.has_goal
+            child, opening.first_line, parent.meta, item_records, drops_goal=parent.has_goal
         )
         return ChildPlan(draft=child, body=body, sizes=opening.sizes)
 
@@ -322,10 +328,10 @@ class CodexWriter:
         restored_context = context._replace(
             tokens=context.tokens + round(restored_size / CHARACTERS_PER_TOKEN)
         )
-        head = child.make_first_line(ChildSize(restored_context.tokens, CHARACTERS_PER_TOKEN))
+        first_line = child.make_first_line(ChildSize(restored_context.tokens, CHARACTERS_PER_TOKEN))
         return UntrimPlan(
             draft=child,
-            body=parent.make_child_body(child, head, edited_items),
+            body=parent.make_child_body(child, first_line, edited_items),
             sizes=Sizes(context.tokens, restored_context.tokens),
             remarks=tuple(format_missing_originals(missing_originals)),
             restored_records=tuple(edited_items),
@@ -384,12 +390,12 @@ def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
         codex_items.count_item_characters(item.payload) for item in parent.items[item_count:]
     )
     tokens = max(0, parent.context.tokens - round(dropped_size / CHARACTERS_PER_TOKEN))
-    head = child.make_first_line(ChildSize(tokens, CHARACTERS_PER_TOKEN))
+    first_line = child.make_first_line(ChildSize(tokens, CHARACTERS_PER_TOKEN))
     # If items are dropped, the client must describe the environment again.
     environment_lines = () if dropped_size else parent.environment_lines
     body = build_body(
         child,
-        head,
+        first_line,
         parent.meta,
         parent.child_records[:item_count],
         environment_lines,

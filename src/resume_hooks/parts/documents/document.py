@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from resume_hooks import settings
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
-from resume_hooks.derive.fresh_child import FreshPlan, format_digest_reference
+from resume_hooks.derive.fresh_child import FreshChildPlan, format_digest_reference
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.document_folders import (
     DOCUMENT_FOLDER_SETTING_NAME,
@@ -45,7 +45,7 @@ _INVALID_YAML_CHARACTER_PATTERN = re.compile("[\ufffe\uffff]")
 _BACKTICK_RUN_PATTERN = re.compile("`+")
 
 
-def resolve_out_path(out_option: str, fresh_plan: FreshPlan, *, force: bool) -> str:
+def resolve_out_path(out_option: str, fresh_plan: FreshChildPlan, *, force: bool) -> str:
     """Return the path to which ``--out`` writes the document.
 
     If ``out_option`` is a folder, the document gets a default name in it. If ``out_option`` ends in
@@ -78,7 +78,9 @@ def resolve_out_path(out_option: str, fresh_plan: FreshPlan, *, force: bool) -> 
     return path
 
 
-def list_documents(fresh_plan: FreshPlan, where: Where, out_path: str = "") -> AccompanyingFiles:
+def list_documents(
+    fresh_plan: FreshChildPlan, where: Where, out_path: str = ""
+) -> AccompanyingFiles:
     """Return the paths of the documents of a handoff, without writing the documents.
 
     The paths come from the setting and from ``out_path``, the result of ``resolve_out_path``.
@@ -102,7 +104,7 @@ def list_documents(fresh_plan: FreshPlan, where: Where, out_path: str = "") -> A
 
 
 def write_documents(
-    fresh_plan: FreshPlan,
+    fresh_plan: FreshChildPlan,
     receipt: Receipt,
     where: Where,
     out_path: str = "",
@@ -157,7 +159,7 @@ def _resolve_setting_folder(value: str, home: str) -> str:
     return path
 
 
-def _find_project_folder(fresh_plan: FreshPlan, where: Where) -> str:
+def _find_project_folder(fresh_plan: FreshChildPlan, where: Where) -> str:
     """Return the folder of the session's project.
 
     Return ``""`` if the session is not in the client's folder for this project. The folder named in
@@ -180,7 +182,7 @@ def _is_inside(path: str, folder: str) -> bool:
     return f"{os.path.realpath(path)}{os.sep}".startswith(f"{real_folder.rstrip(os.sep)}{os.sep}")
 
 
-def format_document_name(fresh_plan: FreshPlan) -> str:
+def format_document_name(fresh_plan: FreshChildPlan) -> str:
     """Return the default file name of a document, for example ``2026-01-31-fix-the-parser-5e12a303.md``.
 
     The name consists of the date in UTC, words from the first session's title, and the beginning of
@@ -193,7 +195,7 @@ def format_document_name(fresh_plan: FreshPlan) -> str:
     return f"{draft.attributes.created_at[:10]}-{slug}-{draft.session_id[:SHORT_ID_CHARACTERS]}.md"
 
 
-def format_document(fresh_plan: FreshPlan, receipt: Receipt) -> str:
+def format_document(fresh_plan: FreshChildPlan, receipt: Receipt) -> str:
     """Return the text of the document for a new session. ``receipt`` is the receipt of its creation."""
     return (
         "\n\n".join(
@@ -208,7 +210,7 @@ def format_markdown_line(text: str) -> str:
     return _TAG_OR_LINK_PATTERN.sub(r"\1\1\\\2", plain_line(text))
 
 
-def _build_front_matter(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
+def _build_front_matter(fresh_plan: FreshChildPlan, receipt: Receipt) -> Iterator[str]:
     child = fresh_plan.draft
     yield "---"
     yield f"title: {_format_json_string(receipt.title)}"
@@ -222,11 +224,11 @@ def _build_front_matter(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str
     yield f"created: {_format_json_string(child.attributes.created_at)}"
     yield f"branch: {_format_json_string(child.attributes.branch)}"
     yield f"next_step: {_format_json_string(extract_next_step(fresh_plan.opening) or '')}"
-    yield f"command: {_format_json_string(receipt.shell)}"
+    yield f"command: {_format_json_string(receipt.shell_command)}"
     yield "---"
 
 
-def _build_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
+def _build_body(fresh_plan: FreshChildPlan, receipt: Receipt) -> Iterator[str]:
     contents, child = fresh_plan.contents, fresh_plan.draft
     yield f"# {format_markdown_line(receipt.title)}"
     if step := extract_next_step(fresh_plan.opening):
@@ -241,8 +243,8 @@ def _build_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
     if contents.digest:
         yield from _build_digest_sections(format_whole_digest(contents.digest))
     commands = [
-        f"In Claude Code:\n\n{_format_code_block(receipt.in_client)}",
-        f"In a shell:\n\n{_format_code_block(receipt.shell)}",
+        f"In Claude Code:\n\n{_format_code_block(receipt.client_command)}",
+        f"In a shell:\n\n{_format_code_block(receipt.shell_command)}",
     ]
     digest_text = format_digest_reference(child.session_id)
     read_hint = (

@@ -10,7 +10,7 @@ from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
-from resume_hooks.derive.fresh_child import FreshPlan
+from resume_hooks.derive.fresh_child import FreshChildPlan
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 
@@ -28,7 +28,7 @@ def require_out_option_with_force(options: Any) -> None:
 
 
 def make_document_writer(
-    fresh_plan: FreshPlan, where: Where, options: Any
+    fresh_plan: FreshChildPlan, where: Where, options: Any
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that lists a handoff's documents, or writes them if it is called with a receipt.
 

@@ -315,18 +315,18 @@ def plan_back(
     data = OpeningData(mark, report, omitted_records, missing_mark_reason, fork_digest_text)
     closing = ClosingTexts(format_opening_for_model(child, data), format_opening_for_screen(data))
     tokens_after = parent.count_sent_tokens(list(kept_nodes), where) + round(
-        (len(closing.text) + len(closing.card)) / parent.characters_per_token
+        (len(closing.text) + len(closing.screen_text)) / parent.characters_per_token
     )
     sizes = Sizes(parent.context.tokens, tokens_after)
-    head = child.make_first_line(
+    first_line = child.make_first_line(
         parent.make_child_size(tokens_after),
         rewind_times=RewindTimes(mark.started_at, child.attributes.created_at),
     )
-    fresh_opening = FreshOpening(child, head, *closing, parent.ends, sizes)
+    fresh_opening = FreshOpening(child, first_line, *closing, parent.head_tail, sizes)
     if child.agent != CLAUDE_NAME:
-        child_plan: ChildPlan = agents.load_foreign_writer(child.agent, where).plan_rewound_child(
-            fresh_opening, [node.uuid for node in kept_nodes]
-        )
+        child_plan: ChildPlan = agents.load_foreign_writer(
+            child.agent, where
+        ).plan_child_with_rewound_records(fresh_opening, [node.uuid for node in kept_nodes])
     elif missing_mark_reason:
         child_plan = plan_fresh_opening(fresh_opening, make_opening_lines(fresh_opening))
     else:
@@ -334,11 +334,11 @@ def plan_back(
         body = plan_chain_rewrite(
             child,
             transcript_part,
-            parent.write_observer,
-            head=head,
+            parent.preparation_observer,
+            first_line=first_line,
             lineage=make_lineage_if_needed(child, transcript_part),
             metadata_lines=copy_lines_after_chain(
-                transcript_part, parent.write_observer, parent.ends, child.session_id
+                transcript_part, parent.preparation_observer, parent.head_tail, child.session_id
             ),
             closing=closing,
             allowed_thinking_hashes=frozenset(parent.child_observer.thinking_hashes),
@@ -465,7 +465,7 @@ def _find_omitted_records(
         return None
     line_numbers = [node.line_number for node in nodes]
     prompts_with_files = set()
-    for snapshot in parent.write_observer.snapshots:
+    for snapshot in parent.preparation_observer.snapshots:
         prompts_with_files.add(snapshot.message_uuid)
     prompt = next(
         (node.uuid for node in nodes if node.is_prompt and node.uuid in prompts_with_files), ""

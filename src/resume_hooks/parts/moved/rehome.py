@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.fork import REHOME_KIND
+from resume_hooks.derive.fork import MOVED_FORK_KIND
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import ForkSpec, fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
@@ -245,7 +245,7 @@ def _find_copied_ids(new_folder: str, where: Where) -> set[str]:
     the links of its copies.
     """
     parents = (read_parent(copy.path) for copy in find_folder_sessions(new_folder, where))
-    return {parent.session_id for parent in parents if parent and parent.kind == REHOME_KIND}
+    return {parent.session_id for parent in parents if parent and parent.kind == MOVED_FORK_KIND}
 
 
 def format_moved_folder_notice(event: dict[str, Any]) -> str:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.draft import make_draft
 from resume_hooks.derive.child.inherited_metadata import (
-    copy_lines_about_shortened_results,
+    copy_lines_about_replaced_results,
     copy_lines_after_chain,
 )
 from resume_hooks.derive.child.rewrite_chain import Edit, make_parent_scan, plan_chain_rewrite
-from resume_hooks.derive.child.write_child import SCRUB_KIND, ChildPlan, Sizes
+from resume_hooks.derive.child.write_child import COPY_WITHOUT_SECRETS_KIND, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import SecretCleaner
 from resume_hooks.parts.secrets.locations import OWN_SESSION, SIDECAR, Location, list_regular_files
@@ -116,7 +116,7 @@ def plan_scrubbed_child(
     if session.agent != CLAUDE_NAME:
         clean_bytes = lambda raw: cleaner.clean_record(raw).cleaned_bytes  # noqa: E731 - the cleaner as one function
         return agents.load_foreign_writer(session.agent, where).plan_cleaned_copy(
-            session, clean_bytes, SCRUB_KIND, output_dir
+            session, clean_bytes, COPY_WITHOUT_SECRETS_KIND, output_dir
         )
     transcript, (survey, read_back, trimmed_pieces, thinking_edits) = scan_live_part(
         session.path,
@@ -133,15 +133,17 @@ def plan_scrubbed_child(
             "To rewrite its file anyway: resume-hooks scrub --in-place",
         )
     measured_parent = make_parent_scan(session, transcript, survey, read_back, trimmed_pieces)
-    child = make_draft(session, measured_parent.ends, SCRUB_KIND, where, output_dir)
+    child = make_draft(
+        session, measured_parent.head_tail, COPY_WITHOUT_SECRETS_KIND, where, output_dir
+    )
     child = child._replace(
         root_title=cleaner.clean_generated_text(child.root_title),
         lineage_text=cleaner.clean_generated_text(child.lineage_text),
     )
     child_id = child.session_id
     metadata = [
-        *copy_lines_about_shortened_results(transcript, survey, child_id),
-        *copy_lines_after_chain(transcript, survey, measured_parent.ends, child_id),
+        *copy_lines_about_replaced_results(transcript, survey, child_id),
+        *copy_lines_after_chain(transcript, survey, measured_parent.head_tail, child_id),
     ]
     old_path, new_path = (
         f"/{session_id}/tool-results/".encode() for session_id in (session.session_id, child_id)
@@ -162,10 +164,12 @@ def plan_scrubbed_child(
         child,
         transcript,
         survey,
-        head=child.make_first_line(measured_parent.make_child_size(measured_parent.context.tokens)),
+        first_line=child.make_first_line(
+            measured_parent.make_child_size(measured_parent.context.tokens)
+        ),
         edits=thinking_edits.edits,
         metadata_lines=[clean_line(row) for row in metadata],
-        edit_line=clean_line,
+        line_edit=clean_line,
         allowed_thinking_hashes=frozenset(read_back.thinking_hashes),
     )
     return ScrubPlan(

@@ -166,7 +166,7 @@ def _format_contents(offer: OfferedContents, messages: Sequence[_MessageExcerpt]
     """Yield the text of each piece of content, preceded by the last few messages before the piece."""
     remaining_messages = [message for message in messages if message.speaker != EARLIER_SUMMARY]
     for candidate in offer.candidates:
-        position = offer.material.chain_indexes[candidate.piece.line_number]
+        position = offer.material.chain_indexes_by_line_number[candidate.piece.line_number]
         preceding_messages = [
             message for message in remaining_messages if message.message_index < position
         ]

@@ -189,7 +189,9 @@ def _select_offerable_pieces(
             texts.append(piece)
     last_words = set(
         {
-            material.find_turn_number(material.chain_indexes[piece.line_number]): piece
+            material.find_turn_number(
+                material.chain_indexes_by_line_number[piece.line_number]
+            ): piece
             for piece in texts
         }.values()
     )
@@ -207,7 +209,7 @@ def _select_offerable_pieces(
             continue
         if piece.kind == INPUT_PIECE and (
             piece.call_id not in material.answered_call_ids
-            or piece.call_id in material.needed_input_call_ids
+            or piece.call_id in material.ids_of_calls_with_needed_inputs
         ):
             continue
         if is_trimmable(material, options, piece, MODEL_RULE_NAME):
@@ -227,12 +229,14 @@ def _build_candidates(
     # Maps each file, command or address to the indexes in the chain of the calls with this target.
     call_positions: dict[str, list[int]] = {}
     for call in material.calls.values():
-        call_positions.setdefault(call.target, []).append(material.chain_indexes[call.line_number])
+        call_positions.setdefault(call.target, []).append(
+            material.chain_indexes_by_line_number[call.line_number]
+        )
     for number, (piece, value) in enumerate(
         zip(pieces, trimmable.read_contents(pieces), strict=True), 1
     ):
         position, target = (
-            material.chain_indexes[piece.line_number],
+            material.chain_indexes_by_line_number[piece.line_number],
             material.find_call_target(piece),
         )
         failure_note = "failed" if piece.call_id in material.failed_call_ids else ""

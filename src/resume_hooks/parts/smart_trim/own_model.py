@@ -19,7 +19,7 @@ from typing import Any
 from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
-from resume_hooks.derive.model.forked import FORKED_PROGRESS_TEMPLATE, ForkedModel
+from resume_hooks.derive.model.forked import SESSION_MODEL_PROGRESS_TEMPLATE, SessionModel
 from resume_hooks.derive.outcome import Outcome, PendingAnswer, Question, Report, make_text_report
 from resume_hooks.derive.trim.plan import TrimPlan, format_card, format_totals, list_remarks
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
@@ -77,11 +77,11 @@ def answer_with_session_model(request: Request, instructions: str) -> Outcome:
         raise UsageError(NO_OPTIONS_MESSAGE, _format_advice_to_use_shell(request))
     if request.can_wait:
         return PendingAnswer(PLANNING_PROGRESS_MESSAGE)
-    session, model = request.session, ForkedModel(request.own_model_report or {})
+    session, model = request.session, SessionModel(request.own_model_report or {})
     if request.own_model_report is None:
         raise UsageError(NO_MODEL_MESSAGE, _format_advice_to_use_shell(request))
     cached_tokens = model.count_cached_tokens(session.path)
-    if not (model.was_asked or cached_tokens):
+    if not (model.has_request_result or cached_tokens):
         setting = settings.load_settings(request.where)["summary_model"]
         if setting.source == "default":
             reason = "its cache is cold"
@@ -94,7 +94,7 @@ def answer_with_session_model(request: Request, instructions: str) -> Outcome:
         shell_command(f"trim --smart {request.session_id}"), SECONDS_RESERVED_FOR_PLANNING
     ):
         offer = _build_single_call_offer(request, instructions)
-        if model.was_asked:
+        if model.has_request_result:
             return _build_choices_reply(request, model, offer)
         # This raises an error if a child of this kind cannot be made from the session.
         agents.draft_child(session, CHILD_KIND, request.where, None)
@@ -107,10 +107,10 @@ def answer_with_session_model(request: Request, instructions: str) -> Outcome:
     # the next question would answer the older one.
     confirmations.consume_question(request.session_id)
     _store_question(request, _format_verdicts_note(offer, ()), CHILD_KIND)
-    prompt = forked.make_forked_prompt(
+    prompt = forked.make_prompt_for_session_model(
         f"{format_task(instructions)}\n\n{CONVERSATION_NOTE}", call_prompts[0].text, ModelAnswer
     )
-    return PendingAnswer(FORKED_PROGRESS_TEMPLATE.format(cached=cached_tokens), prompt)
+    return PendingAnswer(SESSION_MODEL_PROGRESS_TEMPLATE.format(cached=cached_tokens), prompt)
 
 
 def plan_confirmed_trim(request: Request, instructions: str) -> TrimPlan:
@@ -149,7 +149,7 @@ def _build_single_call_offer(request: Request, instructions: str) -> OfferedCont
 
 
 def _build_choices_reply(
-    request: Request, model: ForkedModel, offer: OfferedContents
+    request: Request, model: SessionModel, offer: OfferedContents
 ) -> Question | Report:
     """Show the model's choices to the user, and ask whether to write the trim."""
     usage_notes = [f"it took {model.usage_text}"] if model.usage_text else []

@@ -24,7 +24,7 @@ from resume_hooks.derive.trim.plan import (
     plan_trim_from_decision,
 )
 from resume_hooks.derive.trim.rules import OfferedPiece
-from resume_hooks.derive.trim.selection import Choice, make_choice
+from resume_hooks.derive.trim.selection import Choice, make_trim_choice
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.parts.smart_trim.offered_contents import (
     MODEL_RULE_NAME,
@@ -173,11 +173,13 @@ def match_verdicts(
             pick = OfferedPiece(
                 pieces[verdict.key], f'"{verdict.description}"' if verdict.description else ""
             )
-            choice = make_choice(offer.material, pick, MODEL_RULE_NAME, offer.origins)
+            choice = make_trim_choice(offer.material, pick, MODEL_RULE_NAME, offer.origins)
             if choice is None or choice.count_saved_tokens(offer.trimmable.scale) <= 0:
                 continue
         rows.append((verdict, choice))
-    return sorted(rows, key=lambda row: offer.material.chain_indexes[row[0].line_number])
+    return sorted(
+        rows, key=lambda row: offer.material.chain_indexes_by_line_number[row[0].line_number]
+    )
 
 
 @dataclass(frozen=True, slots=True)

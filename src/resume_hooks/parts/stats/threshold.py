@@ -10,7 +10,11 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from resume_hooks.derive.compare import CACHE_READ_RATE, CACHE_WRITE_RATES, OUTPUT_RATE
+from resume_hooks.derive.compare import (
+    CACHE_READ_RATE,
+    CACHE_WRITE_PRICE_RATIOS,
+    OUTPUT_PRICE_RATIO,
+)
 from resume_hooks.derive.opening_size import convert_size_to_tokens
 from resume_hooks.derive.trim.options import DEFAULT_KEPT_TURN_COUNT
 from resume_hooks.hooks.compaction import (
@@ -206,7 +210,7 @@ class _ReplayedSession:
         unread_tokens = sent_tokens - cache_read_tokens - cache_write_tokens
         self.cost += (
             cache_read_tokens * CACHE_READ_RATE
-            + cache_write_tokens * CACHE_WRITE_RATES[request.cache_seconds]
+            + cache_write_tokens * CACHE_WRITE_PRICE_RATIOS[request.cache_seconds]
             + unread_tokens
-            + request.answer_tokens * OUTPUT_RATE
+            + request.answer_tokens * OUTPUT_PRICE_RATIO
         )

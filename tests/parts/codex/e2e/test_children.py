@@ -169,7 +169,7 @@ def test_a_handoff_starts_with_lineage_and_next_step(every_codex: CodexHome, whe
     parent = thread_file(add_real_rollouts(client, 1)[0], where)
     contents = ChildContents(build_digest(parent, where))
     first = write_child_receipt(
-        agents.plan_fresh(
+        agents.plan_fresh_child(
             parent, where, kind="handoff", next_step="write the tests", contents=contents
         ),
         where,
@@ -180,7 +180,7 @@ def test_a_handoff_starts_with_lineage_and_next_step(every_codex: CodexHome, whe
     assert parent.session_id in words
     assert words.count("Next step, as the user put it:\nwrite the tests") == 1
     assert "<environment_context>" in words
-    again = agents.plan_fresh(
+    again = agents.plan_fresh_child(
         resolve_locator(first.session_id, "/", where, allow_other_agents=True),
         where,
         kind="handoff",

@@ -66,7 +66,7 @@ def test_a_handoff_states_the_goal_and_a_fork_does_not_pursue_it(
     assert (
         list(find_thread_defects(parent.original_path, Rollouts(str(client.codex)).find_path)) == []
     )
-    handoff = agents.plan_fresh(
+    handoff = agents.plan_fresh_child(
         parent, where, kind="handoff", contents=ChildContents(build_digest(parent, where))
     )
     told = join_input_texts(client.resume(write_child(handoff, where).session_id))

@@ -45,7 +45,7 @@ def write_fork_and_handoff(parent: SessionFile, where: Where, target_agent: str)
     """Return the ids of a fork and of a handoff that were written for the other agent."""
     fork = write_child(plan_fork(parent, where, ForkSpec(target_agent=target_agent)), where)
     contents = ChildContents(build_digest(parent, where))
-    handoff = agents.plan_fresh(
+    handoff = agents.plan_fresh_child(
         parent,
         where,
         kind="handoff",

@@ -153,7 +153,7 @@ def test_a_remaining_secret_prevents_the_child(
     found = findings.search_all_files(session_file(str(session_with_secrets)), config_home.where)
     decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanning_cleaner)
     assert isinstance(decided.body, ChainRewrite)
-    decided = replace(decided, body=replace(decided.body, edit_line=lambda body, _: body))
+    decided = replace(decided, body=replace(decided.body, line_edit=lambda body, _: body))
     with pytest.raises(CheckFailed, match="no secret was found in it"):
         write_child(decided, config_home.where)
     assert sorted(each.name for each in session_with_secrets.parent.iterdir()) == [

@@ -68,7 +68,7 @@ def import_transcript(options: ImportOptions) -> None:
             )
             return
         outcome = import_.import_transcript(source, spec, caller)
-    existing = outcome.plan.existing
+    existing = outcome.plan.earlier_import
     existing_id = None if existing is None else existing.session_id
     facts = ValueWithFields(outcome.plan, {"existing": existing_id})
     print_child(
@@ -132,7 +132,7 @@ def _read_stdin() -> Iterator[bytes]:
 
 def _format_import(outcome: ImportOutcome) -> str:
     plan, receipt = outcome.plan, outcome.receipt
-    if plan.existing is not None:
+    if plan.earlier_import is not None:
         return facts_table(
             [
                 (
@@ -142,8 +142,8 @@ def _format_import(outcome: ImportOutcome) -> str:
                 ("title", receipt.title),
                 ("id", receipt.parent_session_id),
                 ("file", receipt.parent_file),
-                ("in Claude Code", receipt.in_client),
-                ("in a shell", receipt.shell),
+                ("in Claude Code", receipt.client_command),
+                ("in a shell", receipt.shell_command),
             ]
         )
     extent = (
@@ -169,7 +169,7 @@ def _format_import(outcome: ImportOutcome) -> str:
         ("note", UNVERIFIED_CONTENT_NOTE),
     ]
     if receipt.written:
-        facts += [("in Claude Code", receipt.in_client), ("in a shell", receipt.shell)]
+        facts += [("in Claude Code", receipt.client_command), ("in a shell", receipt.shell_command)]
     return facts_table(facts)
 
 
@@ -181,7 +181,7 @@ def _import_bundle(
         imported_sessions = import_sessions(bundled_sessions, source.name, spec, caller)
         damaged_count = sum(session.checksums.damaged for session in bundled_sessions)
         missing_file_count = sum(
-            session.checksums.left_out + session.refused_file_count for session in bundled_sessions
+            session.checksums.left_out + session.rejected_file_count for session in bundled_sessions
         )
     notes = []
     if damaged_count:
@@ -221,5 +221,8 @@ def _format_bundle_import(
         ("checks", checks),
     ]
     if imported_sessions[-1].session_id:
-        facts += [("in Claude Code", last_receipt.in_client), ("in a shell", last_receipt.shell)]
+        facts += [
+            ("in Claude Code", last_receipt.client_command),
+            ("in a shell", last_receipt.shell_command),
+        ]
     return facts_table(facts)

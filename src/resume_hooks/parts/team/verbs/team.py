@@ -219,8 +219,8 @@ def resume_from_team(options: ResumeOptions) -> None:
         ("id", imported.session_id),
         ("file", receipt.file or receipt.parent_file),
         ("generations", str(len(imported_sessions))),
-        ("in Claude Code", receipt.in_client),
-        ("in a shell", receipt.shell),
+        ("in Claude Code", receipt.client_command),
+        ("in a shell", receipt.shell_command),
     ]
     data = {"sessions": [team_session], "receipt": receipt, "written": receipt.written}
     print_team_answer(
