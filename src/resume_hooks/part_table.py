@@ -12,7 +12,7 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
     "rehome": ("moved", "Copy every session of a moved folder to its new place.", "untrim"),
     "rewind-files": (
         "rewind_files",
-        "Restore the files as they were at a message of a session.",
+        "Restore the files to their state at a message of a session.",
         "untrim",
     ),
     "export": (
@@ -20,11 +20,7 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
         "Write a session as a page, as Markdown, or as a bundle for import.",
         "fsck",
     ),
-    "share": (
-        "share",
-        "Write a session as one file for a colleague, to read or to import.",
-        "fsck",
-    ),
+    "share": ("share", "Write a session to one file that a colleague can read or import.", "fsck"),
     "import": (
         "share",
         "Import a transcript from a file or standard input as a new session.",
@@ -54,7 +50,7 @@ FORMER_VERBS: Dict[str, Tuple[str, str]] = {
 WAYS_TO_CONTINUE: Dict[str, Tuple[str, str, str]] = {
     "trim --smart": (
         "smart_trim",
-        "a copy without the contents that {model} finds unneeded; asking it costs tokens",
+        "a copy without the content that {model} considers unneeded; asking {model} costs tokens",
         "handoff",
     )
 }
@@ -155,7 +151,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         (
             "smart_trim",
             ("--smart",),
-            "Let a model choose contents that the work no longer needs.",
+            "Let a model choose the content that is no longer needed.",
             "verbs:smart_trim",
             True,
         ),
@@ -199,7 +195,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         (
             "moved",
             ("--other-copies",),
-            "If SESSION is in several folders, delete all copies but one.",
+            "Delete all copies but one of a SESSION that is in several folders.",
             "verbs.other_copies:delete_other_copies",
             True,
         )

@@ -208,7 +208,9 @@ def test_answer_choices_are_wrapped_between_words(
     monkeypatch.setenv("COLUMNS", "50")
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("click.prompt", lambda *_, **__: "1")
-    about = "a copy without the contents that a model finds unneeded; asking it costs tokens"
+    about = (
+        "a copy without the content that a model considers unneeded; asking a model costs tokens"
+    )
     assert ask_question("How?", [AnswerChoice("trim --smart", about), AnswerChoice("fork")]) == 0
     rows = capsys.readouterr().out.split("\n")[1:-2]
     assert all(len(row) <= 50 for row in rows)

@@ -64,7 +64,9 @@ TYPABLE_REMEDIES = {
     "resume-hooks trim --help": "{} trim --help",
     "resume-hooks fork makes a linked copy of it.": "{} fork makes a linked copy of it.",
     "See what it holds: resume-hooks restore --list": "See what it holds: {} restore --list",
-    "No client tracks so many files: run resume-hooks fsck.": "No client tracks so many files: run {} fsck.",
+    "No client tracks so many files. To check the session: resume-hooks fsck": (
+        "No client tracks so many files. To check the session: {} fsck"
+    ),
     "Did you mean trim? See resume-hooks --help": "Did you mean trim? See {} --help",
     "Or start anew with resume-hooks rollover --quick.": "Or start anew with {} rollover --quick.",
     "Update this resume-hooks, or move it away.": "Update this resume-hooks, or move it away.",

@@ -344,7 +344,7 @@ def test_a_line_search_refuses_words_and_kinds(
     repo.put_file("a.py", FIRST_VERSION_TEXT)
     done = cli("search", "--file", "a.py:1", *words, cwd=repo.root)
     assert done.returncode == 2
-    assert b"have no meaning for a line" in done.stderr
+    assert b"can't be combined with a line number" in done.stderr
 
 
 def test_a_file_with_a_colon_in_its_name_is_not_a_line(

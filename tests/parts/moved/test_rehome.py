@@ -233,7 +233,7 @@ def test_a_start_reports_a_moved_repository(
     """A start in a moved repository shows the command that copies its sessions, and copies no session."""
     new = noted_repository.rename(noted_repository.parent / "new")
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(new))
-    said = f"This repository was in {noted_repository}, which has 1 session and is gone"
+    said = f"This repository was in {noted_repository}, which no longer exists but has 1 session"
     told = f"{said}; to copy them here, run in a shell in this folder: resume-hooks rehome"
     assert (
         rehome.format_moved_folder_notice({}),

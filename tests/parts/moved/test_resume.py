@@ -133,7 +133,7 @@ class TestMissingFolderOnATerminal:
             screen.key("Enter")
             screen.wait_for("STARTED --resume")
             assert (
-                f"note: 1 other session of {old} can be copied too: ".encode() in screen.raw
+                f"note: 1 other session in {old} can be copied too: ".encode() in screen.raw
             ) is told
             assert (f"rehome {old} --home {terminal_home.project}".encode() in screen.raw) is told
 

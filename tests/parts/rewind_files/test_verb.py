@@ -265,10 +265,10 @@ def test_a_session_without_file_history_is_refused(
 
 
 def test_an_open_session_is_reported(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    """A warning says that the client of an open session does not know of the restored files."""
+    """A warning says that the client of an open session will not notice the restored files."""
     os.utime(project.home.project(str(project.folder)) / f"{SESSION}.jsonl")
     (warning,) = read_document(capsys, SESSION, "--to", "1", "--yes")["warnings"]
-    assert "does not know" in warning
+    assert "will not notice that files have changed" in warning
 
 
 def test_hostile_text_does_not_reach_the_terminal(

@@ -328,7 +328,9 @@ def test_a_dry_run_of_a_bundle_imports_nothing(
     """``import --dry-run`` of a bundle writes no session."""
     answer = document("import", str(bundle_of_two_sessions), "--whole", "--dry-run")
     assert answer["data"]["written"] is False
-    assert answer["warnings"] == ["A bundle has no file backups: rewind-files starts without any."]
+    assert answer["warnings"] == [
+        "A bundle has no file backups, so rewind-files can't restore files from before the import."
+    ]
     assert {row["session_id"] for row in answer["data"]["bundle"]} == {""}
     assert list(config_home.config.rglob("*.jsonl")) == []
 

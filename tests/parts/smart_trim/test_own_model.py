@@ -135,7 +135,8 @@ def test_the_own_model_is_not_asked_without_a_warm_cache(
         "text"
     ]
     assert re.search(
-        rf"To ask a model in a shell: .* trim --smart {SESSION} -p 'keep it'", said["text"]
+        rf"To let a model choose, run in a shell: .* trim --smart {SESSION} -p 'keep it'",
+        said["text"],
     )
 
 
@@ -206,7 +207,7 @@ def test_a_session_changed_meanwhile_makes_no_child(warm_session: Path, change_t
         change_output(warm_session)
         said = module_reply("yes")
     assert (
-        "The session has changed since its model was asked, so nothing was written" in said["text"]
+        "The session has changed since the model was asked, so nothing was written" in said["text"]
     )
     assert list_children(warm_session) == []
 

@@ -161,7 +161,10 @@ def test_a_failed_model_is_reported(
     )["error"]
     assert error["code"] == "headless-failed"
     assert message in error["message"]
-    assert f"Nothing was written. Without a model: resume-hooks trim {SESSION}" in error["remedy"]
+    assert (
+        f"Nothing was written. To trim without a model: resume-hooks trim {SESSION}"
+        in error["remedy"]
+    )
     assert os.listdir(parent.parent) == [parent.name]
 
 

@@ -120,7 +120,7 @@ class HeadlessClaude:
         if captured.has_timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {max_seconds:.0f} s",
-                "In a shell, --timeout SECONDS allows more time.",
+                "To allow more time, run the command in a shell with --timeout SECONDS.",
             )
         return _parse_reply(captured, answer_type, self.name, time.monotonic() - start_time)
 

@@ -70,7 +70,7 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 """
 
 _PATH_AND_LINE_PATTERN = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
-_OMIT_LINE_NUMBER_REMEDY = "To see who read or wrote the file, omit the line."
+_OMIT_LINE_NUMBER_REMEDY = "To see who read or wrote the file, omit the line number."
 
 
 class RequestedLine(NamedTuple):
@@ -190,7 +190,7 @@ def answer_line_search(
         return None
     if options.words or options.also or scope.tool or scope.role:
         raise UsageError(
-            "Words, --or, --tool and --role have no meaning for a line",
+            "Words, --or, --tool and --role can't be combined with a line number",
             "Omit these options or the line number.",
         )
     # Also search the session of the current turn, and the sessions of headless runs. A text search

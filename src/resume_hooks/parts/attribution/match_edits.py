@@ -30,7 +30,7 @@ not compared, and do not count as evidence."""
 
 NO_EDIT_FOUND_REASON = "no edit in any session wrote a line with this text"
 DIFFERENT_CONTEXT_REASON = (
-    "sessions wrote lines with this text, but not between the lines that are around it now"
+    "sessions wrote lines with this text, but with other lines around them than now"
 )
 LINE_NO_LONGER_PRESENT_REASON = (
     "a session wrote a line with this text, but the file was later seen without it"
@@ -131,7 +131,8 @@ def find_edit_that_wrote_line(
             # branch.
         ):
             return Verdict(
-                effect.edit.record, "by its text" if is_unique else "by its text and its neighbours"
+                effect.edit.record,
+                "by its text" if is_unique else "by its text and the lines around it",
             )
     return Verdict(None, reason)
 

@@ -32,7 +32,7 @@ from resume_hooks.transcripts.records import get_string, parse_record
 INVALID_FIRST_LINE_DEFECT = DefectKind(
     "first-line-foreign",
     "error",
-    "Codex from 0.150 on refuses the session, because its first line is not Codex's own.",
+    "Codex 0.150 and later refuses the session, because Codex did not write its first line.",
 )
 MISSING_FIELDS_DEFECT = DefectKind(
     "first-line-short", "error", "Every version of Codex refuses the session."
@@ -174,7 +174,7 @@ def _find_item_defects(items: list[HistoryItem], path: str) -> Iterator[Defect]:
         elif kind in codex_items.ENCRYPTED_SUMMARY_TYPES:
             yield Defect(
                 ENCRYPTED_SUMMARY_DEFECT,
-                "the conversation before it is still in the session",
+                "the earlier conversation is still in the session",
                 record,
                 item.uuid,
             )

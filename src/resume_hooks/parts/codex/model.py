@@ -92,7 +92,7 @@ class CodexExec:
         if output.has_timed_out:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {max_seconds:.0f} s",
-                "In a shell, --timeout SECONDS allows more time.",
+                "To allow more time, run the command in a shell with --timeout SECONDS.",
             )
         answer, token_counts = _parse_output(output, self.name)
         answer_object = port.parse_answer(port.parse_single_object(answer), answer_type, self.name)
@@ -214,7 +214,7 @@ def _read_mcp_server_names(where: Where) -> list[str]:
         names = []
     if not all(map(_SERVER_NAME_PATTERN.fullmatch, names)):
         raise HeadlessFailed(
-            "codex has an MCP server whose name can't be given on its command line"
+            "codex has an MCP server whose name can't be used in a command-line option"
         )
     return names
 

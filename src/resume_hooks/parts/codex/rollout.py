@@ -51,8 +51,8 @@ fields, because it is self-contained."""
 
 
 GOAL_WARNING = (
-    "The goal stays with the parent. In the child, type /goal and its text to have Codex "
-    "pursue it there."
+    "The goal stays with the parent. To have Codex pursue the goal in the child, type /goal and the "
+    "text of the goal there."
 )
 """The warning that a child has no goal. A child cannot get its parent's goal, because Codex stores
 the goals of all threads in its own database and not in the threads' files."""
@@ -128,7 +128,10 @@ class RolloutBody(ChildBody):
                 "the model receives exactly the planned items",
                 received_items == list(self.items_sent_to_model),
             ),
-            Check("it has no token counts of the parent", not history.has_token_count_from_client),
+            Check(
+                "it does not contain token counts of the parent",
+                not history.has_token_count_from_client,
+            ),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
         ]
 

@@ -79,7 +79,7 @@ class CleanedChildPlan(ChildPlan):
             has_secret = any(self.clean(raw_line) != raw_line for raw_line in stream)
         return [
             *ChildPlan.run_checks(self, path),
-            Check("no secret is found in it", not has_secret),
+            Check("no secret was found in it", not has_secret),
         ]
 
 
@@ -384,7 +384,7 @@ def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
         for item in parent.items[:item_count]
     ):
         raise NothingToFork(
-            "There is nothing to fork: a client would send no message up to that point"
+            "There is nothing to fork: up to that point, there is no message that a client would send"
         )
     dropped_size = sum(
         codex_items.count_item_characters(item.payload) for item in parent.items[item_count:]

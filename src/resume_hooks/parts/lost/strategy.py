@@ -367,6 +367,6 @@ def check_for_lost_prompts(_: str) -> Finding:
     if description := describe_lost_prompts(Where()):
         lists = invocation.shell_command(f"sessions --all --agent {AGENT_NAME}")
         return make_ok_finding(
-            f"{description}, in history.jsonl; search finds them, {lists} lists them", "found"
+            f"{description}, in history.jsonl. To see them, use search or {lists}", "found"
         )
     return make_ok_finding("no prompts of lost sessions were found")

@@ -17,7 +17,7 @@ PART = Part(
         Option(
             "delete",
             ("--other-copies",),
-            "If SESSION is in several folders, delete all copies but one.",
+            "Delete all copies but one of a SESSION that is in several folders.",
             "verbs.other_copies:delete_other_copies",
         ),
     ),

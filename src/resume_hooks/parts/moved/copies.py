@@ -52,8 +52,8 @@ def format_copies_note(session_id: str, where: Where) -> str:
     if len(copies) < 2:
         return ""
     return (
-        f"Its file is in {format_count(len(copies), 'project folder')}, and clients since 2.1.223 can't "
-        "resume it from any other folder. To keep one and move the others to the trash: "
+        f"Copies of its file are in {format_count(len(copies), 'project folder')}, and clients since 2.1.223 can't "
+        "resume it from any other folder. To keep one copy and move the others to the trash: "
         f"resume-hooks delete {session_id} --other-copies"
     )
 
@@ -91,8 +91,8 @@ def choose_copy_to_keep(
             for copy in copies
         )
         raise ResumeHooksError(
-            f"Several copies have records of their own: {missing_text}",
-            "Give the path of the copy to keep. To keep the records of another copy: "
+            f"Several copies have records that the other copies lack: {missing_text}",
+            "Give the path of the copy to keep. To save the records of another copy first: "
             f"resume-hooks fork {quote_word(copies[-1].path)}",
         )
     other_copies = tuple(copy for copy in copies if copy.path != copy_to_keep.path)
@@ -114,9 +114,9 @@ def check_for_duplicate_sessions(_: str) -> Finding:
     others_text = (
         f", and {len(duplicate_sessions) - 1:,} more" if len(duplicate_sessions) > 1 else ""
     )
-    remedy = f"To keep one and move the others to the trash: resume-hooks delete {session_id} --other-copies"
+    remedy = f"To keep one copy and move the others to the trash: resume-hooks delete {session_id} --other-copies"
     problem = (
-        f"{session_id} is in {len(duplicate_sessions[0])} project folders{others_text}, and "
-        "clients since 2.1.223 can't resume it from any other folder"
+        f"{session_id} is in {len(duplicate_sessions[0])} project folders{others_text}. "
+        "Clients since 2.1.223 can resume it only from these folders"
     )
     return make_problem_finding(problem, remedy, "found")

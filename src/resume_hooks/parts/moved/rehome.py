@@ -86,11 +86,11 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
         return candidates[0]
     if not candidates:
         raise UsageError(
-            f"No session whose folder is missing mentions a commit or file of {new_folder}",
+            f"Among the sessions whose folder is missing, none mentions a commit or file of {new_folder}",
             "Give the folder's former path.",
         )
     raise UsageError(
-        f"Several folders may have become {new_folder}: {', '.join(candidates)}",
+        f"Several folders may have been moved to {new_folder}: {', '.join(candidates)}",
         "Give the path of the folder that you mean.",
     )
 
@@ -212,7 +212,7 @@ def format_other_sessions_note(old_folder: str, new_folder: str, where: Where) -
     command = shell_command(f"rehome {quote_word(old_folder)} --home {quote_word(new_folder)}")
     if remaining_sessions:
         count = format_count(len(remaining_sessions), "other session")
-        return f"{count} of {plain_line(old_folder)} can be copied too: {command}"
+        return f"{count} in {plain_line(old_folder)} can be copied too: {command}"
     return ""
 
 
@@ -283,9 +283,7 @@ def _read_working_folder(event: dict[str, Any]) -> str:
 
 def _format_moved_repository_notice(old_folder: str, where: Where) -> str:
     session_count = format_count(len(find_sessions_with_messages(old_folder, where)), "session")
-    moved_text = (
-        f"This repository was in {plain_line(old_folder)}, which has {session_count} and is gone"
-    )
+    moved_text = f"This repository was in {plain_line(old_folder)}, which no longer exists but has {session_count}"
     return (
         f"{moved_text}; to copy them here, run in a shell in this folder: {shell_command('rehome')}"
     )

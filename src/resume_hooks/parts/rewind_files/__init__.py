@@ -19,7 +19,7 @@ PART = Part(
     verbs=(
         Verb(
             "rewind-files",
-            "Restore the files as they were at a message of a session.",
+            "Restore the files to their state at a message of a session.",
             insert_before="untrim",
         ),
     ),

@@ -37,7 +37,7 @@ from resume_hooks.transcripts.nodes import iterate_ancestors
 FIRST_BACKUP_VERSION = 1
 """The version of a file's first backup, which the client makes when it starts to track the file."""
 
-NO_EARLY_COPY_REASON = "the client kept no copy of it from before its first edit"
+NO_EARLY_COPY_REASON = "the client saved no copy of it before its first edit"
 
 TARGET_HELP = (
     "--to takes the number of a turn as shown by outline, the word 'last', the uuid of a prompt, "

@@ -20,7 +20,7 @@ class RewindTarget(StrictModel):
 
     uuid: str = prompt_field(lambda at: at.prompt.uuid)
     reference: str = Field(
-        description="the reference of the prompt: session and line, counted from 0"
+        description="the reference of the prompt: the session and the line number, which counts from 0"
     )
     turn: int | None = prompt_field(
         lambda at: at.prompt.turn_number or None,
@@ -41,7 +41,7 @@ class FileRow(StrictModel):
 
     path: str = change_field(
         lambda change: change.path_in_project.path,
-        "the path relative to the project; a refused path is as in the transcript",
+        "the path relative to the project; for a refused path, the path in the transcript",
     )
     action: Literal["restore", "create", "delete", "none"] = change_field(
         lambda change: change.action
@@ -52,7 +52,7 @@ class FileRow(StrictModel):
     )
     changed_since: bool | None = change_field(
         lambda change: change.differs_from_known_state,
-        "whether the file differs from the last state that the session knew; null if that is unknown",
+        "whether the file differs from the last state that the session recorded; null if that is unknown",
     )
     added: int | None = change_field(
         lambda change: change.difference.added_line_count,

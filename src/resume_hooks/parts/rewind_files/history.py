@@ -238,7 +238,7 @@ class _FileHistoryRecordCollector:
         if len(self._tracked_paths) > MAX_TRACKED_PATHS:
             raise NoFileHistory(
                 f"The session tracks more than {MAX_TRACKED_PATHS:,} files",
-                "No client tracks so many files: run resume-hooks fsck.",
+                "No client tracks so many files. To check the session: resume-hooks fsck",
             )
 
 

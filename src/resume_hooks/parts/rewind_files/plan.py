@@ -89,7 +89,7 @@ def _split_text_lines(content: bytes | None) -> list[str] | None:
         return None
     lines = text.split("\n")
     if lines[-1]:
-        return [*lines[:-1], f"{lines[-1]}  (no line end)"]
+        return [*lines[:-1], f"{lines[-1]}  (no line break at the end)"]
     return lines[:-1]
 
 

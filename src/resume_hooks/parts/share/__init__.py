@@ -14,7 +14,7 @@ PART = Part(
         ),
         Verb(
             "share",
-            "Write a session as one file for a colleague, to read or to import.",
+            "Write a session to one file that a colleague can read or import.",
             insert_before="fsck",
         ),
         Verb(

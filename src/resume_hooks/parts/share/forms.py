@@ -60,7 +60,7 @@ class ImportFacts(StrictModel):
     )
     hidden: int = import_field(
         lambda plan: plan.hidden_record_count,
-        "the number of imported records that the model reads and the screen does not show",
+        "the number of imported records that the model receives but the screen does not show",
     )
     existing: str | None = Field(
         description="the session from an earlier import of the same bytes; if set, no new session is created"
@@ -71,7 +71,7 @@ class BundleRow(StrictModel):
     """A session that was imported from a bundle."""
 
     session_id: str = session_field(
-        lambda each: each.session_id, "the session's id here; empty in a dry run"
+        lambda each: each.session_id, "the id of the imported session; empty in a dry run"
     )
     was: str = session_field(lambda each: each.head.session_id, "the session's id in the bundle")
     title: str = session_field(lambda each: each.receipt.title)
@@ -84,7 +84,7 @@ class BundleRow(StrictModel):
         "true: the same session existed already, so no new session was created",
     )
     files: int = session_field(
-        lambda each: each.file_count, "imported files of large outputs and sub-agents"
+        lambda each: each.file_count, "imported files that contain large outputs or sub-agents"
     )
 
 

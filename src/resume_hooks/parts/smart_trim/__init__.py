@@ -14,7 +14,7 @@ PART = Part(
         Option(
             "trim",
             ("--smart",),
-            "Let a model choose contents that the work no longer needs.",
+            "Let a model choose the content that is no longer needed.",
             "verbs:smart_trim",
         ),
         Option(
@@ -60,7 +60,7 @@ PART = Part(
     ways_to_continue=(
         WayToContinue(
             "trim --smart",
-            "a copy without the contents that {model} finds unneeded; asking it costs tokens",
+            "a copy without the content that {model} considers unneeded; asking {model} costs tokens",
             "handoff",
         ),
     ),

@@ -238,7 +238,9 @@ SUPERSEDED_NOTE_INSTRUCTION = (
 )
 
 MIN_SHOWN_COST_USD = 0.0001  # Minimum cost, in US dollars, that a message mentions.
-ADVICE_TO_TRIM_WITHOUT_MODEL = "Nothing was written. Without a model: resume-hooks trim {session}"
+ADVICE_TO_TRIM_WITHOUT_MODEL = (
+    "Nothing was written. To trim without a model: resume-hooks trim {session}"
+)
 
 
 class ModelChoice(BaseModel):

@@ -56,7 +56,7 @@ from resume_hooks.system.invocation import shell_command
 SECONDS_RESERVED_FOR_PLANNING = 10.0
 """Number of seconds that are reserved for reading the session and for making the offer."""
 
-PLANNING_PROGRESS_MESSAGE = "looking for contents to drop"
+PLANNING_PROGRESS_MESSAGE = "looking for content to drop"
 CONVERSATION_NOTE = (
     "The conversation is the whole one above; the material shows the number of each content."
 )
@@ -64,7 +64,7 @@ NO_OPTIONS_MESSAGE = "Here --smart takes plain words, not options"
 NO_MODEL_MESSAGE = "No model is available here"
 MODEL_NOT_ASKED_MESSAGE_PREFIX = "This session's own model was not asked: "
 SESSION_CHANGED_MESSAGE = (
-    "The session has changed since its model was asked, so nothing was written"
+    "The session has changed since the model was asked, so nothing was written"
 )
 
 
@@ -237,6 +237,4 @@ def _format_advice_to_use_shell(request: Request) -> str:
         prompt_option = f" -p {shlex.quote(instructions)}"
     else:
         prompt_option = ""
-    return (
-        f"To ask a model in a shell: resume-hooks trim --smart {request.session_id}{prompt_option}"
-    )
+    return f"To let a model choose, run in a shell: resume-hooks trim --smart {request.session_id}{prompt_option}"

@@ -159,8 +159,8 @@ def match_verdicts(
     if stale_count:
         raise PlanOutdated(
             (
-                f"The plan does not fit the session: {stale_count:,} of {len(verdicts):,} contents "
-                "are gone or changed"
+                f"The plan no longer matches the session: {stale_count:,} of {len(verdicts):,} pieces of "
+                "content are gone or have changed"
             ),
             "Nothing was written. Make a new plan: resume-hooks trim --smart.",
         )

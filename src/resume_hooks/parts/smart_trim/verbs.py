@@ -148,7 +148,7 @@ def _refuse_options_incompatible_with_smart(options: Any) -> None:
             )
     if options.timeout is not None and not re.fullmatch("[1-9][0-9]{0,5}", options.timeout):
         raise UsageError(
-            f"--timeout must be a number of seconds from 1 on, not '{options.timeout}'",
+            f"--timeout must be a number of seconds, at least 1, not '{options.timeout}'",
             "Such as --timeout 60.",
         )
 

@@ -24,7 +24,7 @@ class MonthSummary(StrictModel):
     turns: int = month_field(lambda month: month.turn_count)
     requests: int = month_field(lambda month: month.request_count)
     sent: int = month_field(
-        lambda month: month.sent_tokens, "tokens of all requests, including cached ones"
+        lambda month: month.sent_tokens, "tokens of all requests, including cached tokens"
     )
     cached: int = month_field(
         lambda month: month.cached_tokens,
@@ -53,14 +53,14 @@ class SavingSummary(StrictModel):
     )
     measured: int = saving_field(
         lambda saving: saving.measured_child_count,
-        "the number of children of which both sizes are known; the sums cover only these",
+        "the number of children with a known size and a parent of known size; the sums cover only these",
     )
     before: int = saving_field(
         lambda saving: saving.tokens_before,
         "tokens in the parents' contexts when the children were made",
     )
     after: int = saving_field(
-        lambda saving: saving.tokens_after, "tokens of the children's own first requests"
+        lambda saving: saving.tokens_after, "tokens of the first requests of the children"
     )
     saved: int = saving_field(lambda saving: saving.saved_tokens)
 
@@ -134,11 +134,12 @@ class Price(StrictModel):
 
     line: int = price_field(
         lambda price: price.threshold_tokens,
-        "the threshold in tokens; 0 in the row with the actual cost, which has no threshold",
+        "the threshold in tokens; 0 for the actual cost, to which no threshold applies",
     )
     way: str = price_field(lambda price: price.strategy, "trim, or handoff")
     times: int = price_field(
-        lambda price: price.context_reduction_count, "the number of reductions at the threshold"
+        lambda price: price.context_reduction_count,
+        "the number of times that a session is reduced at the threshold",
     )
     left: int = price_field(
         lambda price: price.remaining_tokens, "the average number of tokens after a reduction"
@@ -146,7 +147,8 @@ class Price(StrictModel):
     read: int = price_field(lambda price: price.cache_read_tokens)
     written: int = price_field(lambda price: price.cache_write_tokens)
     cost: int = price_field(
-        lambda price: price.cost, "the cost of requests and answers, in input tokens"
+        lambda price: price.cost,
+        "the cost of requests and answers, in units of an input token's cost",
     )
 
 

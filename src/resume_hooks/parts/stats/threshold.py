@@ -37,9 +37,9 @@ ASSUMPTIONS_TEXT = (
     "Assumptions: A trim frees half of the growth since the last trim. A handoff leaves the first "
     f"request, 12,000 tokens and up to {DEFAULT_KEPT_TURN_COUNT} turns. The next request writes everything "
     "to the cache again, except the part that all sessions share. The model reads nothing a second time. "
-    "The work and the client's own compactions stay the same. Sub-agents are left out. The cost of a "
-    "token, in input tokens, is 0.1 if it is read from the cache, 1.25 if it is written to the cache "
-    "(2 if it is kept for an hour), and 5 if it is in an answer."
+    "The work and the client's own compactions stay the same. Sub-agents are left out. Compared with an "
+    "input token that is not cached, a token costs 0.1 if it is read from the cache, 1.25 if it is written "
+    "to the cache (2 if it is kept for an hour), and 5 if it is in an answer."
 )
 
 

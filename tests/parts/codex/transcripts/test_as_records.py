@@ -548,7 +548,7 @@ def test_forks_and_rewinds_include_lines_of_their_parent(tmp_path: Path) -> None
     ][:2]
     assert not _read_history(fork, files.get).has_token_count_from_client
     assert read_meta(str(rewind)).thread_id == THREAD_ID
-    with pytest.raises(SessionNotFound, match="continues is gone"):
+    with pytest.raises(SessionNotFound, match=r"continues the rollout .*, which is gone"):
         items_for_model(read_thread_lines(str(fork), lambda _: None))
     parent.write_bytes(b"{}\n")
     with pytest.raises(SessionNotFound, match="shorter than"):

@@ -145,7 +145,7 @@ def test_a_failed_model_leaves_no_child(
         done = run_smart_trim(client, home, api, parent.stem, "--yes", "--timeout", seconds)
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"The model chose nothing: " in done.stderr
-        assert re.search(rb"Without a model: .* trim [0-9a-f-]{36}\n", done.stderr)
+        assert re.search(rb"To trim without a model: .* trim [0-9a-f-]{36}\n", done.stderr)
         assert home.sessions() == [parent]
 
 

@@ -59,10 +59,10 @@ def find_segments(path: str, find_rollout: RolloutFinder) -> list[ThreadSegment]
         earlier_path = find_rollout(base.rollout_id)
         if earlier_path is None:
             raise SessionNotFound(
-                f"The rollout {base.rollout_id} that {os.path.basename(path)} continues is gone",
+                f"{os.path.basename(path)} continues the rollout {base.rollout_id}, which is gone",
                 (
-                    "A fork of Codex contains only its own part. Restore the file of the "
-                    "session it was forked from."
+                    "A session that was forked in Codex contains only its own part. Restore the file "
+                    "of the session it was forked from."
                 ),
             )
         _check_file_length(earlier_path, base)
@@ -119,6 +119,6 @@ def _check_file_length(path: str, base: HistoryBase) -> None:
         ) from error
     if is_too_short:
         raise SessionNotFound(
-            f"{path} is shorter than a newer file of the session requires",
+            f"{path} is too short: a newer file of the session continues it from a later line",
             "Restore the original file. Codex refuses the shortened file too.",
         )

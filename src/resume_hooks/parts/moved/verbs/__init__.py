@@ -6,11 +6,11 @@ from resume_hooks.cli.options import DRY_RUN_OPTION, VerbOptions, argument, opti
 
 
 class RehomeOptions(VerbOptions, function="resume_hooks.parts.moved.verbs.rehome:rehome_folder"):
-    """Copy every session of FOLDER, which moved, to its new path NEW.
+    """Copy every session of FOLDER, which was moved, to its new path NEW (--home).
 
     Without FOLDER, the former path of NEW is found from git's own files in NEW, or from the commits
-    and files that sessions name. Each copy has its session's live conversation, like fork --home;
-    the sessions themselves stay as they are. A session that has a copy in NEW is skipped, so an
+    and files that sessions mention. Each copy contains the live conversation of its session, as
+    with fork --home. The sessions themselves are not changed. A session that has a copy in NEW is skipped, so an
     interrupted run can be repeated. The exit code is 1 if a session could not be copied.
 
     \b

@@ -40,7 +40,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
     kept_text = f"{copies.copy_to_keep.path} stays"
     missing_text = (
         f"; {format_count(copies.missing_record_count, 'record')} of the other copies "
-        f"{'are' if copies.missing_record_count > 1 else 'is'} not in it"
+        f"{'are' if copies.missing_record_count > 1 else 'is'} missing from this copy"
     )
     kept_text += (
         missing_text if copies.missing_record_count else ", and has all records of the other copies"

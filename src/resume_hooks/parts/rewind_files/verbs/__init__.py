@@ -16,7 +16,7 @@ from resume_hooks.cli.options import (
 class RewindFilesOptions(
     VerbOptions, function="resume_hooks.parts.rewind_files.verbs.rewind_files:rewind_files"
 ):
-    """Restore the files that SESSION tracked to their state at a message, before the work that the message started.
+    """Restore the tracked files of SESSION to their state at a message, before the model worked on it.
 
     The states come from the client's file backups. The client backs up files before its editing
     tools change them, but not before a shell command changes them. All changes are shown first.

@@ -142,7 +142,8 @@ def _list_warnings(request: _RequestedRewind) -> list[str]:
         )
     if request.open_state_description and request.files_plan.changes_to_write:
         warnings.append(
-            f"The session may be open ({request.open_state_description}); its client does not know of changed files."
+            f"The session may be open ({request.open_state_description}). Its client will not notice that files "
+            "have changed."
         )
     return warnings
 
@@ -209,7 +210,7 @@ def _format_nothing_changed_message(request: _RequestedRewind) -> str:
     files_plan = request.files_plan
     if files_plan.refused_changes:
         count = format_count(len(files_plan.refused_changes), "file")
-        return f"Nothing was written: {count} can't be put back, and no other file differs."
+        return f"Nothing was written: {count} can't be put back, and all other files are already in the wanted state."
     if files_plan.time_of_undone_run:
         last = plain_line(files_plan.time_of_undone_run)
         return f"Nothing to undo: every file is already as it was before the last run of rewind-files at {last}."
@@ -224,7 +225,7 @@ def _format_plan(request: _RequestedRewind) -> str:
 
 def _format_plan_header(request: _RequestedRewind) -> str:
     files_plan = request.files_plan
-    last = f"as before the last run of rewind-files at {plain_line(files_plan.time_of_undone_run)}"
+    last = f"as they were before the last run of rewind-files at {plain_line(files_plan.time_of_undone_run)}"
     if request.prompt_state:
         target_text = f"as at {describe_prompt(request.prompt_state.prompt)}"
     else:

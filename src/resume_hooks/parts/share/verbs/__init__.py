@@ -74,13 +74,13 @@ class ExportOptions(
 class ShareOptions(
     OneSessionOptions, function="resume_hooks.parts.share.verbs.share:share_session"
 ):
-    """Write SESSION as one file for a colleague: a page for any browser, with the session inside for ``import``.
+    """Write SESSION to one file for a colleague: a page for any browser, which can also be imported.
 
     Secrets and home folders are removed from the page and from the session in it. The command first
     shows how many secrets of each kind it removes, and writes the file only after you confirm. It
     sends nothing. Images are not checked. The page needs no script, loads nothing, and lists what
-    was removed. Your colleague can read it, and then run resume-hooks import FILE, or resume FILE.
-    A file that was truncated or changed is rejected.
+    was removed. Your colleague can read it, or continue the session with resume-hooks import FILE or
+    resume-hooks resume FILE. A file that was truncated or changed is rejected.
 
     \b
     Examples:
@@ -100,9 +100,9 @@ class ShareOptions(
 class ImportOptions(
     VerbOptions, function="resume_hooks.parts.share.verbs.import_:import_transcript"
 ):
-    """Import a transcript as a new session of this folder.
+    """Import a transcript as a new session in this folder.
 
-    FILE is the path of a .jsonl file, optionally compressed with gzip; - is the standard input.
+    FILE is the path of a .jsonl file, optionally compressed with gzip; - stands for the standard input.
     Only the conversation that a client would send is imported, with title and tag. Modes,
     permissions, hook texts and links are left out.
 

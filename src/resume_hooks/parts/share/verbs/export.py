@@ -40,7 +40,7 @@ def export_session(options: ExportOptions) -> None:
     if document_options.format == JSON and session.agent != CLAUDE_NAME:
         raise UsageError(
             "A bundle only contains Claude Code sessions",
-            "Write a page or Markdown, or bundle a fork: resume-hooks fork --to claude",
+            "Write a page or Markdown. For a bundle, first make a fork: resume-hooks fork --to claude",
         )
     sessions, warnings = select_sessions(session, options)
     with show_scan_progress(session.path, quiet=options.as_json) as progress_observers:
@@ -72,7 +72,7 @@ def _build_document_options(options: ExportOptions) -> DocumentOptions:
     format_name = options.form or (file_extension if file_extension in DOCUMENT_FORMATS else HTML)
     if format_name == JSON and (options.everything or options.live or not options.thinking):
         raise UsageError(
-            "A bundle contains complete sessions", "Leave --all, --live and --no-thinking out."
+            "A bundle always contains complete sessions", "Omit --all, --live and --no-thinking."
         )
     if options.everything:
         record_range = ALL_RECORDS

@@ -37,7 +37,9 @@ from resume_hooks.system.text import format_count, plain_line
 
 STDIN_NAME = "-"
 UNVERIFIED_CONTENT_NOTE = "The file's content is unverified: its author could write anything."
-NO_BACKUPS_NOTE = "A bundle has no file backups: rewind-files starts without any."
+NO_BACKUPS_NOTE = (
+    "A bundle has no file backups, so rewind-files can't restore files from before the import."
+)
 
 
 def import_transcript(options: ImportOptions) -> None:
@@ -45,7 +47,7 @@ def import_transcript(options: ImportOptions) -> None:
     refuse_start_in_other_folder(options)
     if options.source == STDIN_NAME and options.start:
         raise UsageError(
-            "--start needs a terminal as its standard input, but - reads the session from there",
+            "--start needs a terminal as its standard input, so - can't read the session from there",
             "Leave --start out.",
         )
     home = options.home or current_folder()

@@ -99,7 +99,7 @@ def _build_removed_content_rows(bundle: PackedBundle) -> list[tuple[str, object]
     redactor = bundle.redactor
     rows: list[tuple[str, object]] = [
         ("secrets", format_removed_secrets(dict(redactor.counts_by_kind))),
-        ("home folders", f"{format_count(redactor.folder_count, 'place')}, shown as ~"),
+        ("home folders", f"replaced by ~ in {format_count(redactor.folder_count, 'place')}"),
     ]
     return rows + (
         [("images", f"{redactor.media_count:,}, not searched")] if redactor.media_count else []

@@ -8,12 +8,13 @@ from resume_hooks.cli.options import AGENT_OPTION, VerbOptions, flag, option
 class StatsOptions(VerbOptions, function="resume_hooks.parts.stats.verbs.stats:print_stats"):
     """Show turns and tokens by month, savings by children, hook durations, and the size of this plugin's folder.
 
-    The API has counted the tokens, which include those of sub-agents. SENT is the number of tokens
-    in requests, and CACHED the part that came from the cache. If the client made a copy with
-    --fork-session, the copied records are counted twice. SAVED is the size of the parent's context
-    when the user left the parent, minus the size of the child's first request. It is the sum for
-    all MEASURED children, for which both sizes are known. Hook durations come from transcripts, in
-    which the client records few hooks without output. Months are in UTC.
+    The numbers of tokens come from the API and include those of sub-agents. SENT is the number of
+    tokens in requests, and CACHED the part that came from the cache. If the client made a copy with
+    --fork-session, the copied records are counted twice. For each child, the saving is the size of
+    the parent's context when the user left the parent, minus the size of the child's first request.
+    MEASURED is the number of children for which both sizes are known, and SAVED is the sum of their
+    savings. Hook durations come from transcripts, in which the client records few hooks without
+    output. Months are in UTC.
 
     FIRST EDIT is the number of tool calls after a start, after a compaction or in a child, up to the
     first call that edits or writes a file. Shell commands are not counted as edits. EDITED is the

@@ -119,7 +119,7 @@ def _format_threshold_costs(rows: Sequence[ThresholdCost], heading: str) -> str:
         (
             heading,
             column_table(headings, cells),
-            f"The cheapest, by cost alone: {advice}",
+            f"The cheapest setting, if only the cost counts: {advice}",
             ASSUMPTIONS_TEXT,
         )
     )
