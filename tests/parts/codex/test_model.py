@@ -83,7 +83,7 @@ def test_the_last_message_is_the_answer(tmp_path: Path) -> None:
     assert "mcp_servers.a-1.enabled=false" in words
     assert not any("the text" in word for word in words)
     assert "the text @x" in (tmp_path / "in").read_text()
-    with pytest.raises(HeadlessFailed, match="can't be given"):
+    with pytest.raises(HeadlessFailed, match="can't be used in a command-line option"):
         ask_stand_in(tmp_path, lines, settings='[mcp_servers."a b"]\ncommand = "x"\n')
     with pytest.raises(HeadlessFailed, match="no answer: oops"):
         ask_stand_in(tmp_path, [], more_commands="echo oops >&2; exit 3")
