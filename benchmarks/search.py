@@ -31,7 +31,7 @@ from benchmarks.library import (
 from benchmarks.listing import print_listings
 from benchmarks.recall.peer import ask_peer_index
 from resume_hooks.paths import Where
-from resume_hooks.search.index.connect import delete_index, index_status, opened_index
+from resume_hooks.search.index.connect import delete_index, index_status, open_index
 from resume_hooks.search.index.database import index_file_path, open_index_read_only
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.run_search import Searcher, search_index
@@ -148,7 +148,7 @@ def print_freshness_check_time(library: Library, file_count: int) -> None:
     """Print how long a search takes to find out that no file has changed."""
 
     def open_index_once() -> None:
-        with opened_index(Where(library.env)):
+        with open_index(Where(library.env)):
             pass
 
     target = "40" if file_count == REDUCED_SESSION_COUNT else ""
@@ -180,7 +180,7 @@ def print_search_times(library: Library) -> None:
         other_wordings=QUESTION_WORDINGS[1:],
     )
     print_spread("search in process, one question in 3 wordings", time_rounds(several, 21), "")
-    with opened_index(Where(library.env)) as index:
+    with open_index(Where(library.env)) as index:
         searcher = Searcher(index, Scope(), Where(library.env))
         typed = [
             parse_query([QUESTION_WORDINGS[0][:end]])

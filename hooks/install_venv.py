@@ -47,8 +47,8 @@ def list_needed_lock_files(*, has_team: bool) -> list[Path]:
     from resume_hooks.paths import Where
 
     if has_team or any(
-        needs_database_driver(Where())
-        for needs_database_driver in seam.find_answers(questions.needs_database_driver)
+        find_reason(Where())
+        for find_reason in seam.find_answers(questions.find_reason_for_database_driver)
     ):
         return [ENGINE_LOCK_FILE, TEAM_LOCK_FILE]
     return [ENGINE_LOCK_FILE]

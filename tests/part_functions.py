@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from resume_hooks import questions
-from resume_hooks.seam import Function, Question
+from resume_hooks.seam import Function, PartQuestion
 
 if TYPE_CHECKING:
     import resume_hooks.derive.claude_writer
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import resume_hooks.sessions.agents.claude
 
 
-def check_function_type(_: Question[Function]) -> Callable[[Function], None]:
+def check_function_type(_: PartQuestion[Function]) -> Callable[[Function], None]:
     """Return a function that does nothing; mypy checks that its argument fits the question."""
     return lambda _: None
 
@@ -85,17 +85,14 @@ if TYPE_CHECKING:
     check_function_type(questions.find_lineage_with_part_option)(
         resume_hooks.parts.team.verbs.team_answer.read_team_lineage
     )
+    check_function_type(questions.find_reason_for_database_driver)(
+        resume_hooks.parts.team.team_file.read_team
+    )
     check_function_type(questions.foreign_agent_writer)(resume_hooks.parts.codex.writer.CodexWriter)
     check_function_type(questions.import_file)(resume_hooks.parts.share.verbs.import_.import_file)
     check_function_type(questions.is_content_loss)(resume_hooks.parts.codex.defects.is_content_loss)
     check_function_type(questions.likely_folders_of_session)(
         resume_hooks.parts.moved.find_moved_repo.find_likely_new_folders
-    )
-    check_function_type(questions.line_at_start)(
-        resume_hooks.parts.team.team_file.report_push_failure
-    )
-    check_function_type(questions.line_at_start_in_new_folder)(
-        resume_hooks.parts.moved.rehome.format_moved_folder_notice
     )
     check_function_type(questions.line_of_trim_help)(
         resume_hooks.parts.smart_trim.trigger_answers.format_smart_trim_help_line
@@ -105,12 +102,6 @@ if TYPE_CHECKING:
     )
     check_function_type(questions.make_handoff_file_writer)(
         resume_hooks.parts.documents.requested_files.make_document_writer
-    )
-    check_function_type(questions.module_line_in_new_folder)(
-        resume_hooks.parts.moved.rehome.format_moved_folder_notice_after_search
-    )
-    check_function_type(questions.needs_database_driver)(
-        resume_hooks.parts.team.team_file.read_team
     )
     check_function_type(questions.note_on_lost_sessions)(
         resume_hooks.parts.lost.strategy.build_note_on_lost_sessions
@@ -130,6 +121,9 @@ if TYPE_CHECKING:
     check_function_type(questions.notes_after_scrub)(
         resume_hooks.parts.team.answers.queue_scrubbed_sessions
     )
+    check_function_type(questions.notice_after_search_in_new_folder)(
+        resume_hooks.parts.moved.rehome.format_moved_folder_notice_after_search
+    )
     check_function_type(questions.open_subagent_as_session)(
         resume_hooks.parts.subagents.as_session.open_subagent_as_session
     )
@@ -144,11 +138,17 @@ if TYPE_CHECKING:
         resume_hooks.parts.moved.copies.check_for_duplicate_sessions
     )
     check_function_type(questions.run_doctor_check)(resume_hooks.parts.team.answers.check_pushes)
-    check_function_type(questions.search_with_part_option)(
+    check_function_type(questions.search_with_option_of_part)(
         resume_hooks.parts.team.verbs.team_answer.search_team_and_print_hits
+    )
+    check_function_type(questions.session_start_notice)(
+        resume_hooks.parts.team.team_file.report_push_failure
     )
     check_function_type(questions.session_store)(
         resume_hooks.parts.team.sdk_store.PostgresSessionStore
+    )
+    check_function_type(questions.start_notice_in_new_folder)(
+        resume_hooks.parts.moved.rehome.format_moved_folder_notice
     )
     check_function_type(questions.trim_with_part_option)(
         resume_hooks.parts.smart_trim.verbs.refuse_options_that_need_smart

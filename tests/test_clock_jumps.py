@@ -20,7 +20,7 @@ from resume_hooks.archive.vault import commit, trash
 from resume_hooks.hooks import confirmations, hook_state, pending_handoff, prompt, session
 from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.search import listing
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.open_sessions import describe_open_session
@@ -199,10 +199,10 @@ def test_a_clock_jump_does_not_break_lists_and_search(
     assert (
         "clock" in describe_open_session(session_file(session_in_client), config_home.where)
     ) == (jump_seconds == -YEAR_SECONDS), "unknown counts as open"
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert index.postings.record_count == 12
     shifted_clock.ahead = 0
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert index.update_outcome.remaining_file_count == 0
 
 

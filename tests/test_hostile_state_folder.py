@@ -21,7 +21,7 @@ from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.maintenance.doctor import find_state_folder_problems
 from resume_hooks.paths import Where, is_private_folder, make_private_folder
-from resume_hooks.search.index.connect import index_status, opened_index
+from resume_hooks.search.index.connect import index_status, open_index
 from resume_hooks.search.index.database import TABLE_FILE_NAME
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.link_log import Link
@@ -96,7 +96,7 @@ def _write_notes(home: ConfigHome) -> None:
 
 def _update_index(home: ConfigHome) -> None:
     for rebuild in (False, True):
-        with opened_index(home.where, rebuild=rebuild) as index:
+        with open_index(home.where, rebuild=rebuild) as index:
             assert index.postings.record_count == 6
     index_status(home.where)
 

@@ -24,7 +24,7 @@ from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.reading.outline import make_outline
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.search import query
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.sessions import child_titles, link_log
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.system.text import plain_text
@@ -119,7 +119,7 @@ def test_repeated_text_is_processed_in_linear_time(config_home: ConfigHome, begi
     session = session_file(write_session(config_home.project(), SESSION, rows))
 
     def update_index() -> None:
-        with opened_index(config_home.where):
+        with open_index(config_home.where):
             pass
 
     acts: dict[str, Callable[[], Any]] = {
@@ -242,7 +242,7 @@ def test_a_type_that_is_not_a_string_is_unknown(
     plan.plan_trim(
         plan.scan_session(session), config_home.where, Options(threshold=80, keep_recent=0)
     )
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert index.notes == []
 
 

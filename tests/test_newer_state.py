@@ -10,7 +10,7 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.archive.vault import trash
 from resume_hooks.errors import WriteFailed
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.archived.layout import MANIFEST_NAME
@@ -24,7 +24,7 @@ def test_the_state_of_a_newer_engine_is_not_changed(config_home: ConfigHome) -> 
     The index and the deleted sessions of a newer engine are neither used nor changed.
     """
     write_session(config_home.project(), SESSION, conversation(2))
-    with opened_index(config_home.where):
+    with open_index(config_home.where):
         pass
     state = config_home.config / "resume-hooks"
     (state / "settings.json").write_text(
@@ -49,7 +49,7 @@ def test_the_state_of_a_newer_engine_is_not_changed(config_home: ConfigHome) -> 
     assert [stray.is_half_removed for stray in trash.list_stray_folders(config_home.where)] == [
         False
     ]
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert "newer" in index.notes[0]
     assert search_index(["prompt"], Scope(), config_home.where).hits
     assert {path: path.read_bytes() for path in before} == before

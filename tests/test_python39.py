@@ -31,7 +31,7 @@ PRE_INSTALL_MODULE_NAMES = [
     "system.terminal", "system.text", "transcripts.__init__", "transcripts.metadata_records",
     "transcripts.lines", "transcripts.parted_text",
 ]  # fmt: skip
-PRE_INSTALL_QUESTIONS = (questions.line_at_start, questions.needs_database_driver)
+PRE_INSTALL_QUESTIONS = (questions.session_start_notice, questions.find_reason_for_database_driver)
 """Questions to the parts that may be asked before the engine is installed."""
 
 PRE_INSTALL_FUNCTIONS = [

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from resume_hooks.search.index.connect import index_status, opened_index
+from resume_hooks.search.index.connect import index_status, open_index
 from resume_hooks.sessions.link_log import links_file, read_links
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.needs import REPO
@@ -101,7 +101,7 @@ def _check_children_and_index(home: ConfigHome, folder: Path, sources: set[str])
         assert isinstance(json.loads(row), dict)
     titles = Counter(_title_of(path) for path in children)
     assert max(titles.values()) == 1, "every number was given once"
-    with opened_index(home.where) as index:
+    with open_index(home.where) as index:
         assert index.notes == []
         index.postings.verify_files()
         assert index.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)

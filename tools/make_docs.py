@@ -29,7 +29,7 @@ from resume_hooks.hooks.triggers import (
     TYPED_SIGN,
 )
 from resume_hooks.part import Answer, Option, Part
-from resume_hooks.seam import Question, Trigger
+from resume_hooks.seam import PartQuestion, Trigger
 from resume_hooks.sessions.agents.registry import CLAUDE_ROW
 from resume_hooks.shared_values import (
     COMMAND_PREFIX,
@@ -193,22 +193,22 @@ def _format_code(text: str, path: Path) -> str:
     return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
 
 
-QUESTION_BY_OPTION_VERB: dict[str, Question[Any]] = {
+QUESTION_BY_OPTION_VERB: dict[str, PartQuestion[Any]] = {
     "delete": questions.delete_sessions_with_part_option,
     "handoff": questions.check_handoff_option,
     "lineage": questions.find_lineage_with_part_option,
-    "search": questions.search_with_part_option,
+    "search": questions.search_with_option_of_part,
     "sessions": questions.list_sessions_with_part_option,
     "trim": questions.trim_with_part_option,
 }
 """For each verb to which parts can add options, the question that the function of an option
 answers."""
 
-QUESTION_BY_AGENT_FIELD: dict[str, Question[Any]] = {
+QUESTION_BY_AGENT_FIELD: dict[str, PartQuestion[Any]] = {
     "strategy_entry_point": questions.agent_strategy,
     "writer_entry_point": questions.foreign_agent_writer,
     "defect_finder_entry_point": questions.agent_defects,
-    "loss_check_entry_point": questions.is_content_loss,
+    "loss_checker_entry_point": questions.is_content_loss,
     "model_entry_point": questions.agent_model,
 }
 """For each field of ``part.Agent`` that names a function, the question that the function answers.
@@ -244,13 +244,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from resume_hooks import questions
-from resume_hooks.seam import Function, Question
+from resume_hooks.seam import Function, PartQuestion
 
 if TYPE_CHECKING:
 {imports}
 
 
-def check_function_type(_: Question[Function]) -> Callable[[Function], None]:
+def check_function_type(_: PartQuestion[Function]) -> Callable[[Function], None]:
     """Return a function that does nothing; mypy checks that its argument fits the question."""
     return lambda _: None
 
@@ -261,7 +261,7 @@ if TYPE_CHECKING:
     return _format_code(text, ROOT / "tests" / "part_functions.py")
 
 
-def list_part_questions(part: Part) -> Iterator[tuple[Question[Any], str]]:
+def list_part_questions(part: Part) -> Iterator[tuple[PartQuestion[Any], str]]:
     """Yield the questions that a part answers, each with its function.
 
     The function has the form ``module:name``, where the module is relative to the part's package.
@@ -297,7 +297,7 @@ def triggers_table() -> str:
     """Return a table of the triggers. Each row has the two forms of a trigger."""
     rows = []
     for each in TRIGGER_TABLE.values():
-        if not each.is_module_only:
+        if not each.needs_client_module:
             typed = [
                 f"`>{name}{each.argument and f' {each.argument}'}`"
                 for name in (each.name, *each.aliases)
@@ -309,7 +309,7 @@ def triggers_table() -> str:
 
 def has_page(trigger: Trigger) -> bool:
     """Check whether a trigger has a page in commands/."""
-    return not trigger.is_module_only
+    return not trigger.needs_client_module
 
 
 def commands_module() -> str:
@@ -332,7 +332,7 @@ def commands_module() -> str:
     answered = [
         f"{TYPED_SIGN}{name}"
         for name, verb in meant.items()
-        if not TRIGGER_TABLE[verb].is_module_only and not TRIGGER_TABLE[verb].asks_first
+        if not TRIGGER_TABLE[verb].needs_client_module and not TRIGGER_TABLE[verb].asks_first
     ]
     words = "\n// Triggers without arguments.\n"
     words += f"export const ANSWERED_TRIGGERS = {json.dumps(answered)}\n"

@@ -29,7 +29,7 @@ from benchmarks.attribution.replay import (
 from resume_hooks.parts.attribution.line_search import EditFinder, parse_requested_line
 from resume_hooks.parts.attribution.match_edits import find_edit_that_wrote_line
 from resume_hooks.paths import Where
-from resume_hooks.search.index.connect import OpenIndex, opened_index
+from resume_hooks.search.index.connect import OpenIndex, open_index
 from resume_hooks.search.scope import Scope, find_files_in_scope
 from resume_hooks.search.sources import Sources
 from tests.builders import session_id
@@ -143,7 +143,7 @@ class AnswerCounter:
         for place, authors in writers_by_index.items():
             found = find_edit_that_wrote_line(lines, place + 1, edits).edit_record
             named = (
-                {sources.session_id_of_record(copy) for copy in sources.find_copies(found)}
+                {sources.session_id_of_posting(copy) for copy in sources.find_copies(found)}
                 if found
                 else set()
             )
@@ -208,7 +208,7 @@ def main() -> int:
         print(
             f"{len(files)} of {len(steps)} files rebuilt, {sum(len(file.lines) for file in files):,} lines"
         )
-        with opened_index(where) as index:
+        with open_index(where) as index:
             measured = AnswerCounter(index, Path(scratch), where)
             measured.commands += read_commands(transcripts)
             rows = [

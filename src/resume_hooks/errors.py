@@ -92,7 +92,7 @@ class MarkInSubagent(UsageError, code="in-subagent"):
         )
 
 
-class NoMark(ResumeHooksError, code="no-mark"):
+class MarkNotFound(ResumeHooksError, code="no-mark"):
     """The session has no mark to return to."""
 
 
@@ -118,7 +118,7 @@ class Interrupted(ResumeHooksError, code="interrupted"):
     exit_code = 130
 
 
-class SessionOpen(ResumeHooksError, code="session-open"):
+class SessionInUse(ResumeHooksError, code="session-open"):
     """A running client or another of our commands has the session open or may write to it."""
 
 
@@ -188,7 +188,7 @@ DISK_FAILURE_REMEDY = (
 )
 
 
-def disk_failure(error: Exception) -> WriteFailed | None:
+def convert_disk_error(error: Exception) -> WriteFailed | None:
     """If the user's disk caused ``error``, return a WriteFailed that describes it, else None."""
     if not isinstance(error, OSError) or error.errno not in _DISK_ERROR_NUMBERS:
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Tuple, Union
 
-from resume_hooks.seam import Question, Trigger
+from resume_hooks.seam import PartQuestion, Trigger
 
 
 class Verb(NamedTuple):
@@ -104,7 +104,7 @@ class Agent(NamedTuple):
     strategy_entry_point: str = ""
     writer_entry_point: str = ""
     defect_finder_entry_point: str = ""
-    loss_check_entry_point: str = ""
+    loss_checker_entry_point: str = ""
     model_entry_point: str = ""
 
 
@@ -122,7 +122,7 @@ class Host(NamedTuple):
 class Answer(NamedTuple):
     """A function (``module:function`` in the part) that answers one of ``questions``."""
 
-    question: Question[Any]
+    question: PartQuestion[Any]
     function: str
 
 

@@ -168,7 +168,7 @@ def make_private_folder(path: str, where: Where) -> str:
         # Another process may have created the folder. The next statement checks it.
         with contextlib.suppress(FileExistsError):
             os.makedirs(step, mode=0o700, exist_ok=True)
-        _require_own_folder(step)
+        _require_folder_owned_by_user(step)
     if steps and where.state == os.path.abspath(where.environ.get("RESUME_HOOKS_HOME") or "."):
         with contextlib.suppress(OSError):
             os.close(
@@ -189,7 +189,7 @@ def is_private_folder(folder: str, where: Where) -> bool:
     """
     try:
         for step in _list_folders_down_to(where.state, folder) or [folder]:
-            _require_own_folder(step)
+            _require_folder_owned_by_user(step)
     except OSError:
         return False
     return True
@@ -216,7 +216,7 @@ def _list_folders_down_to(top_folder: str, path: str) -> List[str]:
     return []
 
 
-def _require_own_folder(path: str) -> None:
+def _require_folder_owned_by_user(path: str) -> None:
     status = os.lstat(path)
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, f"{path} is a symbolic link", path)

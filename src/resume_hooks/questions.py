@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @declare_question
-def line_at_start(where: Where, /) -> str:
+def session_start_notice(where: Where, /) -> str:
     """Return a line for the user at the start of a session, or ``""``.
 
     The function runs even before the engine is installed, so it must run on Python 3.9.
@@ -55,7 +55,7 @@ def line_at_start(where: Where, /) -> str:
 
 
 @declare_question
-def line_at_start_in_new_folder(event: dict[str, Any], /) -> str:
+def start_notice_in_new_folder(event: dict[str, Any], /) -> str:
     """Return a line for the user at the start of a session in a folder without sessions, or ``""``.
 
     The function runs only if the engine is installed.
@@ -63,8 +63,8 @@ def line_at_start_in_new_folder(event: dict[str, Any], /) -> str:
 
 
 @declare_question
-def module_line_in_new_folder(event: dict[str, Any], /) -> str:
-    """Return the line of ``line_at_start_in_new_folder`` for the plugin's module that runs in the client."""
+def notice_after_search_in_new_folder(event: dict[str, Any], /) -> str:
+    """Return the line of ``start_notice_in_new_folder`` for the plugin's module that runs in the client."""
 
 
 @declare_question
@@ -84,8 +84,11 @@ def push_session_after_turn() -> None:
 
 
 @declare_question
-def needs_database_driver(where: Where, /) -> object:
-    """Return a true value if the database driver must be installed. The function must run on Python 3.9."""
+def find_reason_for_database_driver(where: Where, /) -> object:
+    """Return an object for which the database driver must be installed, or a false value if there is none.
+
+    The function must run on Python 3.9.
+    """
 
 
 @declare_question
@@ -253,7 +256,7 @@ def trim_with_part_option(options: Any, /) -> Receipt:
 
 
 @declare_question
-def search_with_part_option(options: SearchOptions, /) -> None:
+def search_with_option_of_part(options: SearchOptions, /) -> None:
     """Search as the part's option requests, and print the answer.
 
     The verb ``search`` calls this function and does nothing else.

@@ -37,7 +37,7 @@ class Trigger(NamedTuple):
     ``module`` contains the function ``answer_request``, which takes a ``hooks.request.Request`` and
     returns a ``derive.outcome.Outcome``. ``help_row`` is the trigger's row in the card of
     ``>help``, or ``""`` if another trigger's row mentions it. ``command`` is the trigger's name
-    after ``/`` in a client that loads hooks/register.mjs. A trigger with ``is_module_only`` works
+    after ``/`` in a client that loads hooks/register.mjs. A trigger with ``needs_client_module`` works
     only in these clients. With ``takes_no_words``, a prompt with further words is not a trigger.
     With ``asks_first``, the user may type the trigger again to answer yes. A command with
     ``is_read_only`` may run while the model is working. ``insert_before`` is the core's trigger
@@ -55,13 +55,13 @@ class Trigger(NamedTuple):
     takes_no_words: bool = False
     asks_first: bool = False
     is_read_only: bool = False
-    is_module_only: bool = False
+    needs_client_module: bool = False
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Question(Generic[Function]):
+class PartQuestion(Generic[Function]):
     """A question to the parts. The type parameter is the type of the functions that answer it.
 
     All questions are declared in the module ``questions``.
@@ -78,9 +78,9 @@ class Question(Generic[Function]):
         return cast("Function", load_part_object(part, function))
 
 
-def declare_question(signature: Function) -> Question[Function]:
+def declare_question(signature: Function) -> PartQuestion[Function]:
     """Return a question with the name and the type of the decorated function."""
-    return Question(signature.__name__)
+    return PartQuestion(signature.__name__)
 
 
 def is_installed(part: str) -> bool:
@@ -143,7 +143,7 @@ def list_triggers() -> List[Trigger]:
     ]
 
 
-def find_answers(question: Question[Function]) -> Iterator[Function]:
+def find_answers(question: PartQuestion[Function]) -> Iterator[Function]:
     """Yield the functions of the installed parts that answer a question.
 
     Raise ImportError or AttributeError if a function can't be loaded.

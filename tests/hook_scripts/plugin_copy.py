@@ -136,7 +136,7 @@ def make_plugin(folder: Path) -> PluginCopy:
     ]
     for name in needed:
         shutil.copy(REPO / "src" / "resume_hooks" / f"{name}.py", engine / f"{name}.py")
-    for path in _answering_modules(questions.needs_database_driver, engine):
+    for path in _answering_modules(questions.find_reason_for_database_driver, engine):
         shutil.copy(REPO / path.relative_to(root), path)
     for path in _answering_modules(questions.push_session_after_turn, engine):
         path.write_text(FAKE_HOOK_SOURCE.replace("NAME", FAKE_PART_CALL))
@@ -158,7 +158,7 @@ def make_plugin(folder: Path) -> PluginCopy:
     return PluginCopy(root, data, env)
 
 
-def _answering_modules(question: seam.Question[Any], engine: Path) -> list[Path]:
+def _answering_modules(question: seam.PartQuestion[Any], engine: Path) -> list[Path]:
     """Create the packages that contain the modules that answer a question. Return the modules' paths."""
     found = [
         row

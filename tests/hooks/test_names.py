@@ -99,7 +99,7 @@ def test_every_answer_uses_the_typed_name(sign: str, command: str) -> None:
         row.command
         for row in TRIGGER_TABLE.values()
         if row.command
-        and (sign == BARE_SIGN or row.is_module_only or command == f"{PLUGIN_NAME}:help")
+        and (sign == BARE_SIGN or row.needs_client_module or command == f"{PLUGIN_NAME}:help")
     }
     for text in COMMAND_ARGUMENTS:
         for said in list_answers(command, text):

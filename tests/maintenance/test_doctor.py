@@ -14,7 +14,7 @@ import pytest
 from resume_hooks.maintenance import doctor
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.paths import Where
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.system import bug_log
 from resume_hooks.transcripts.lines import MIN_GIANT_FILE_BYTES
 from tests.builders import SESSION, ConfigHome, boundary, session_bytes, summary, user
@@ -319,7 +319,7 @@ def test_doctor_checks_the_index(cwd: Path, client_config: Path) -> None:
     (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(
         b'{"type":"summary","summary":"x"}\n'
     )
-    with opened_index(Where()):
+    with open_index(Where()):
         pass
     assert finding_named(cwd, "index").level == "ok"
     path = client_config / "resume-hooks" / "index.db"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tantivy import Query
 
 from resume_hooks.paths import Where
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.search.query import COMMON_WORDS
 from resume_hooks.search.record_text import MAX_SEARCHED_CHARACTERS, make_display_text
@@ -60,7 +60,7 @@ def real_messages(tmp_path_factory: pytest.TempPathFactory) -> RealMessages:
                 project = Path(where.projects, f"-corpus-{number}")
                 project.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, project)
-    with opened_index(where) as index:
+    with open_index(where) as index:
         records = index.postings.find_records(Query.all_query(), 100_000)
         sources = Sources(index, (), where)
         drawn = [

@@ -14,7 +14,7 @@ from resume_hooks.cli.main import cli
 from resume_hooks.paths import Where
 from resume_hooks.search import run_search
 from resume_hooks.search.index.changed_files import UpdateOutcome
-from resume_hooks.search.index.connect import OpenIndex, opened_index
+from resume_hooks.search.index.connect import OpenIndex, open_index
 from resume_hooks.search.index.database import index_file_path, words_folder
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.query import parse_query
@@ -174,7 +174,7 @@ class StaleIndex:
 def stale_index(config_home: ConfigHome) -> StaleIndex:
     """Return a home whose index contains a session of two turns."""
     path = write_talk(config_home, 1, "an older word", "ok", "tune the linter", "ok")
-    with opened_index(config_home.where):
+    with open_index(config_home.where):
         pass
     return StaleIndex(config_home, path)
 

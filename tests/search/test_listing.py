@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.clock import DAY
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.search.listing import (
     ListedSession,
     SessionLister,
@@ -255,7 +255,7 @@ def test_the_row_of_a_long_file_has_only_a_minimum_turn_count(config_home: Confi
         1_300,
         "prompt 0",
     )
-    with opened_index(config_home.where):
+    with open_index(config_home.where):
         pass
     (row,) = list_rows(config_home)
     assert (row.turn_count, row.min_turn_count) == (8, 3)

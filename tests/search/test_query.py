@@ -14,7 +14,7 @@ import pytest
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search import run_search
-from resume_hooks.search.index.connect import OpenIndex, opened_index
+from resume_hooks.search.index.connect import OpenIndex, open_index
 from resume_hooks.search.query import MAX_TERM_TOKENS, MAX_TERMS, parse_query
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
@@ -116,7 +116,7 @@ def test_many_random_queries_keep_the_index_valid(config_home: ConfigHome) -> No
     """
     write_talk(config_home, 1, "the linter is tuned", "OR NOT near prompt: reply")
     rng = random.Random(4)
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         for _ in range(QUERY_COUNT):
             pieces = [
                 rng.choice(QUERY_PIECES) + rng.choice(["", " "])

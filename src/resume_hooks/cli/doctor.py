@@ -16,7 +16,7 @@ from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.upkeep import DoctorOptions
 from resume_hooks.errors import ExitCode, UsageError
 from resume_hooks.maintenance.doctor import Finding, check_installation
-from resume_hooks.search.index.connect import IndexStatus, index_status, opened_index
+from resume_hooks.search.index.connect import IndexStatus, index_status, open_index
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.storage import project_files
 from resume_hooks.system.invocation import format_remedy
@@ -67,7 +67,7 @@ def _maintain_index(options: DoctorOptions) -> None:
     if options.index != "status":
         with (
             show_work_progress("Indexing", quiet=options.as_json) as progress,
-            opened_index(
+            open_index(
                 options.where,
                 progress=progress,
                 rebuild=options.index == "rebuild",

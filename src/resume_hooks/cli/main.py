@@ -29,7 +29,7 @@ from resume_hooks.errors import (
     OutputFailed,
     ResumeHooksError,
     UsageError,
-    disk_failure,
+    convert_disk_error,
 )
 from resume_hooks.system import bug_log
 from resume_hooks.system.invocation import format_remedy
@@ -228,7 +228,7 @@ def _report_unexpected_error(verb: str, error: Exception, as_json: bool) -> Exit
     A disk error, such as a full disk, is reported as a failure. Every other exception is reported
     as a bug and written to the bug log.
     """
-    if failure := disk_failure(error):
+    if failure := convert_disk_error(error):
         return _report_failure(verb, failure, as_json)
     log_path = bug_log.log_bug(verb if verb in VERBS else "command", __version__, error)
     message = f"A bug: {type(error).__name__}: {error}"

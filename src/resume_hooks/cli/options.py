@@ -22,7 +22,7 @@ from resume_hooks import clock, part_table, questions
 from resume_hooks.cli.output import DEFAULT_MAX_CHARACTERS, print_answer, print_text
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical_path
-from resume_hooks.seam import Function, Question, find_answers, insert_part_names, is_installed
+from resume_hooks.seam import Function, PartQuestion, find_answers, insert_part_names, is_installed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import (
     AGENT_NAMES,
@@ -243,7 +243,7 @@ class VerbOptions:
         value = getattr(self, name)
         return value is not None and value is not False and value != ()
 
-    def find_part_functions(self, question: Question[Function]) -> list[Function]:
+    def find_part_functions(self, question: PartQuestion[Function]) -> list[Function]:
         """Return the functions of installed parts that handle the options given on the command line.
 
         ``question`` loads the functions. Options that were not given are ignored.

@@ -23,7 +23,7 @@ from resume_hooks.paths import Where, canonical_path, project_folder_names
 from resume_hooks.seam import find_answers
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.archived.manifest import find_archived
-from resume_hooks.sessions.archived.sessions import is_archived_copy, make_only_archived_error
+from resume_hooks.sessions.archived.sessions import is_archived_copy, make_no_client_file_error
 from resume_hooks.sessions.project_folder import MovedFolder, home_folder_of_session
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, can_client_resume, session_file
@@ -51,7 +51,7 @@ class StartObstacle(NamedTuple):
     def make_cannot_start_error(self, session: SessionFile) -> ResumeHooksError:
         """Return the error for a verb that cannot ask the user for another folder."""
         if self.is_archived:
-            return make_only_archived_error(session.session_id)
+            return make_no_client_file_error(session.session_id)
         return ResumeHooksError(
             self.reason,
             f"To continue in a copy in another folder: {self.command_to_continue(session)}",

@@ -38,8 +38,10 @@ _CURRENT_SESSION_LOCATOR = "."
 def search_and_print_hits(options: SearchOptions) -> None:
     """Search for the words and print the turns that were found."""
     refuse_unknown_options(options.words)
-    for search_with_part_option in options.find_part_functions(questions.search_with_part_option):
-        search_with_part_option(options)
+    for search_with_option_of_part in options.find_part_functions(
+        questions.search_with_option_of_part
+    ):
+        search_with_option_of_part(options)
         return
     options.refuse_combination("project", "lineage", "session", "everywhere")
     with show_work_progress("Indexing", quiet=options.as_json) as progress:

@@ -41,7 +41,7 @@ from resume_hooks.reading.digest.sections import (
 from resume_hooks.redaction.texts import count_placeholders, redact
 from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.lineage_block import replace_block_markers
-from resume_hooks.sessions.opening_layout import next_step_for_task, opening_lines, opening_text
+from resume_hooks.sessions.opening_layout import make_new_task_step, opening_lines, opening_text
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
@@ -196,7 +196,7 @@ def make_opening(
         digest_opening = shorten_digest_to_fit(contents, child, parent)
     summary = "\n".join(filter(None, (note, contents.summary)))
     if contents.starts_new_task:
-        step = next_step_for_task(next_step)
+        step = make_new_task_step(next_step)
     else:
         step = next_step
     text = opening_text(

@@ -33,8 +33,8 @@ from resume_hooks.derive.opening_size import resolve_size_to_tokens
 from resume_hooks.errors import (
     HeadlessFailed,
     ResumeHooksError,
+    SessionInUse,
     SessionNotFound,
-    SessionOpen,
     UsageError,
 )
 from resume_hooks.paths import Where
@@ -59,7 +59,7 @@ from resume_hooks.sessions.agents.registry import agent_of_path, readable_sessio
 from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.sessions.lineage_block import replace_block_markers
 from resume_hooks.sessions.record_references import (
-    MAX_LINE_DIGITS,
+    MAX_LINE_NUMBER_DIGITS,
     SHORT_ID_CHARACTERS,
     TranscriptNames,
     names_of_transcript,
@@ -382,7 +382,7 @@ def _parse_record_number(record: int | str, session_id: str) -> int:
     The forms of references are ``56``, ``:56`` and ``1a2b3c4d:56``.
     """
     session, _, digits = str(record).strip().rpartition(":")
-    is_valid = digits.isascii() and digits.isdigit() and len(digits) <= MAX_LINE_DIGITS
+    is_valid = digits.isascii() and digits.isdigit() and len(digits) <= MAX_LINE_NUMBER_DIGITS
     if is_valid and session_id.startswith(session):
         return int(digits)
     return -1
@@ -648,7 +648,7 @@ def _replace_unused_child(
 ) -> Receipt:
     """Replace the lines of a child, unless the child no longer consists of ``old_bytes``.
 
-    If SessionOpen, WriteFailed or CheckFailed is raised, the child is unchanged.
+    If SessionInUse, WriteFailed or CheckFailed is raised, the child is unchanged.
     """
     path, session_id = plan.draft.path, plan.draft.session_id
     passed_checks: list[Check] = []
@@ -661,7 +661,7 @@ def _replace_unused_child(
         with open(copy, "rb") as stream:
             is_unchanged = stream.read() == old_bytes
         if not is_unchanged:
-            raise SessionOpen(
+            raise SessionInUse(
                 "the new session was continued in the meantime, so it was not changed",
                 "Run the command again.",
             )

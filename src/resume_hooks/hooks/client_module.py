@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import questions, settings
-from resume_hooks.derive.outcome import OpenedSession, Outcome, PendingAnswer, Question, Report
+from resume_hooks.derive.outcome import OpenedSession, Outcome, PartQuestion, PendingAnswer, Report
 from resume_hooks.derive.trim.options import IN_PLACE_WORD
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, hook_replies, prompt
@@ -143,7 +143,7 @@ def main() -> int:
         COMPACTION_PLAN_QUESTION,
     } or not is_started_by_client(Where()):
         trigger_row = TRIGGER_TABLE.get(verb)
-        if trigger_row and trigger_row.is_module_only:
+        if trigger_row and trigger_row.needs_client_module:
             advice = f"In a shell: {shell_command(verb)}"
         else:
             advice = f"Type {COMMAND_PREFIX}{verb} there."
@@ -256,7 +256,7 @@ def _make_instruction_for_outcome(
             return {"wait": status}
         case PendingAnswer(status, model_prompt):
             return {"wait": status, "fork": model_prompt}
-        case Question(question_text, _, has_in_place) if has_screen:
+        case PartQuestion(question_text, _, has_in_place) if has_screen:
             offers_in_place = has_in_place and not compaction.reason_for_client_compaction(event)
             return {
                 "ask": plain_text(question_text),
@@ -419,7 +419,7 @@ def _make_new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
     # Imported late because commands do not need it.
     from resume_hooks.hooks import expiring_sessions
 
-    lines = [line(event) for line in find_answers(questions.module_line_in_new_folder)]
+    lines = [line(event) for line in find_answers(questions.notice_after_search_in_new_folder)]
     line = " · ".join(
         filter(None, [*lines, expiring_sessions.claim_vault_announcement(event, Where())])
     )

@@ -21,9 +21,9 @@ from resume_hooks.hooks import hook_replies, hook_state
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.client_window import (
     WINDOW_FILE_PREFIX,
+    context_window_of_session,
     limit_window,
-    max_window_tokens,
-    session_window,
+    max_context_window,
 )
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import session_file
@@ -87,7 +87,7 @@ def claim_notice(session_id: str, path: str) -> str:
     )
     if not percent:
         return ""
-    client_window = session_window(session_id, Where())
+    client_window = context_window_of_session(session_id, Where())
     context = session.context
     is_due = (
         context.is_measured
@@ -100,7 +100,7 @@ def claim_notice(session_id: str, path: str) -> str:
     if context.window > noticed_window:
         next_check = _tokens_at_percent(context.usable_tokens, percent)
     elif context.window < tokens.LARGE_WINDOW_TOKENS and not (
-        client_window or max_window_tokens(session.head_tail, client_window, Where())
+        client_window or max_context_window(session.head_tail, client_window, Where())
     ):
         # The window may be larger than assumed. In that case the notice is due at a higher number
         # of tokens, so ask again at that number.
@@ -122,12 +122,12 @@ def band_reply(session_id: str, path: str | None, used_tokens: int) -> dict[str,
     """
     percent, window = (
         settings.read_number_setting("notice_percent"),
-        session_window(session_id, Where()),
+        context_window_of_session(session_id, Where()),
     )
     if not percent or window < 1:
         return {"look": UNREACHABLE_TOKEN_COUNT}
     usable_tokens = _count_usable_tokens(
-        window, max_window_tokens(HeadTail(path), window, Where()) if path else 0
+        window, max_context_window(HeadTail(path), window, Where()) if path else 0
     )
     notice_tokens = _tokens_at_percent(usable_tokens, percent)
     band_data: dict[str, Any] = {"look": notice_tokens}

@@ -16,7 +16,7 @@ from resume_hooks.errors import (
     NothingToHandOff,
     ResumeHooksError,
     SessionNotFound,
-    disk_failure,
+    convert_disk_error,
 )
 from resume_hooks.hooks import hook_replies
 from resume_hooks.hooks.hook_replies import host_of_event
@@ -90,7 +90,7 @@ def run_with_error_reply(
 
 def describe_failure(error: Exception, trigger: Trigger, event: dict[str, Any]) -> str:
     """Return the text that tells the user about an error, with a remedy."""
-    error = disk_failure(error) or error
+    error = convert_disk_error(error) or error
     if isinstance(error, ResumeHooksError):
         from resume_hooks.system.invocation import format_remedy
 
@@ -192,8 +192,8 @@ def make_outcome_card(
     from resume_hooks.derive.outcome import (
         NothingWritten,
         OpenedSession,
+        PartQuestion,
         PendingAnswer,
-        Question,
         Report,
     )
 
@@ -207,7 +207,7 @@ def make_outcome_card(
             return child_card(action, receipt, copied, facts, is_slash=is_slash, parent=parent)
         case Report(make_text, text_to_copy):
             return make_text(copy_text(text_to_copy))
-        case Question(_, card):
+        case PartQuestion(_, card):
             return card
         case PendingAnswer(status):
             return status

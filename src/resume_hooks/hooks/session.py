@@ -329,7 +329,7 @@ def _archive_and_describe_at_start(event: Dict[str, Any]) -> str:
 def describe_start_in_new_folder(event: Dict[str, Any]) -> str:
     """Return the lines of installed parts for a start in a folder without sessions, joined into one line."""
     lines = []
-    for line in seam.find_answers(questions.line_at_start_in_new_folder):
+    for line in seam.find_answers(questions.start_notice_in_new_folder):
         lines.append(line(event))
     return " · ".join(filter(None, lines))
 
@@ -374,7 +374,7 @@ def _collect_part_lines() -> List[str]:
     if hook_replies.is_headless():
         return []
     lines = []
-    for line in seam.find_answers(questions.line_at_start):
+    for line in seam.find_answers(questions.session_start_notice):
         lines.append(line(Where()))
     return lines
 

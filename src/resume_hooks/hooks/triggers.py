@@ -44,7 +44,7 @@ _CORE_TRIGGER_ROWS = (
         help_row="trim [options]        continue in a copy without old tool output; asks first",
         command="trim", asks_first=True),
     Row("untrim", "", "Continue in a copy with the trimmed contents restored",
-        module=f"{_HOOKS_PACKAGE_NAME}.trim", command="untrim", is_module_only=True),
+        module=f"{_HOOKS_PACKAGE_NAME}.trim", command="untrim", needs_client_module=True),
     Row("resume", "[--table]", "Show how full this session is and the best way to continue",
         module=f"{_HOOKS_PACKAGE_NAME}.resume_card",
         help_row="resume                how full this session is, what fits best; copies its id", aliases=("continue",),
@@ -54,7 +54,7 @@ _CORE_TRIGGER_ROWS = (
         help_row="search [--all] words  find what was said in this project, or in all",
         command="search", is_read_only=True),
     Row("sessions", "[--all]", "List the newest sessions of this project; --all: of every project",
-        module=f"{_HOOKS_PACKAGE_NAME}.sessions", command="sessions", is_read_only=True, is_module_only=True),
+        module=f"{_HOOKS_PACKAGE_NAME}.sessions", command="sessions", is_read_only=True, needs_client_module=True),
     Row("session", "", "Copy this session's id",
         help_row="session, lineage, recall  its id, its ancestors, what was done", aliases=("session-id",),
         takes_no_words=True),
@@ -63,7 +63,7 @@ _CORE_TRIGGER_ROWS = (
     Row("recall", "", "Show what was done here, to paste if the model has lost it",
         module=f"{_HOOKS_PACKAGE_NAME}.recover", command="recall", takes_no_words=True, is_read_only=True),
     Row("help", "", "List the commands", takes_no_words=True),
-    Row(REPAIR_QUESTION, "", "", module=f"{_HOOKS_PACKAGE_NAME}.fsck", is_module_only=True),
+    Row(REPAIR_QUESTION, "", "", module=f"{_HOOKS_PACKAGE_NAME}.fsck", needs_client_module=True),
 )  # fmt: skip
 
 
@@ -101,7 +101,9 @@ COMMAND_NOT_ALONE_HINT = (
 """The hint for a user who typed a command into an input box that already contained the next step.
 """
 
-TYPED_VERBS = frozenset(each.name for each in TRIGGER_TABLE.values() if not each.is_module_only)
+TYPED_VERBS = frozenset(
+    each.name for each in TRIGGER_TABLE.values() if not each.needs_client_module
+)
 _VERBS_WITHOUT_WORDS = frozenset(
     each.name for each in TRIGGER_TABLE.values() if each.takes_no_words
 )
@@ -187,7 +189,9 @@ class Trigger(NamedTuple):
         If the named trigger can't have that sign, return its command with a slash.
         """
         row = TRIGGER_TABLE.get(verb)
-        is_bare = row is not None and row.command and (row.is_module_only or self.sign == BARE_SIGN)
+        is_bare = (
+            row is not None and row.command and (row.needs_client_module or self.sign == BARE_SIGN)
+        )
         if row and is_bare:
             return f"{BARE_SIGN}{row.command}"
         return f"{self.sign_of_unregistered_triggers}{verb}"

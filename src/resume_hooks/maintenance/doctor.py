@@ -270,7 +270,7 @@ def _check_other_agents(_: str) -> Finding:
     where = Where()
     agent_texts, install_commands = [], []
     for agent in registry.list_other_agents(where):
-        if agent.name in registry.INCOMPLETE_AGENT_NAMES:
+        if agent.name in registry.NAMES_OF_AGENTS_WITH_PARTIAL_SESSIONS:
             continue
         agent_texts.append(f"{agent.label}: {format_count(len(agent.store.sessions()), 'session')}")
         if install_command := agent.plugin_install_command(PLUGIN_NAME):

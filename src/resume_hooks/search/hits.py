@@ -59,7 +59,7 @@ SHORT_QUERY_TERMS, LONG_QUERY_TERMS = 5, 12
 NEARNESS_BONUS = 0.5
 # Maximum bonus for a text that contains the words exactly as typed, as a fraction of the turn's
 # score.
-TYPED_FORM_BONUS = 0.5
+EXACT_FORM_BONUS = 0.5
 
 
 class Hit(NamedTuple):
@@ -253,14 +253,14 @@ class HitMaker:
             record = turn[0].turn.records[0]
             is_headless = record.file_id in self._headless_file_ids
             if is_headless and headless_count >= MAX_HEADLESS_HITS:
-                omitted_runs.add(self._sources.session_id_of_record(record))
+                omitted_runs.add(self._sources.session_id_of_posting(record))
             elif (text := self._read_turn_text(turn)) is not None:
                 headless_count += is_headless
                 original = text.copies[0]
                 # If the original of this text is already known, this turn is only a copy.
                 if (original.file_id, original.line_number) not in first_records:
                     first_records.add((original.file_id, original.line_number))
-                    text_key = (self._sources.session_id_of_record(original), text.snippet.text)
+                    text_key = (self._sources.session_id_of_posting(original), text.snippet.text)
                     texts.setdefault(text_key, text)
                     copies[text_key] += 1
         best_keys = sorted(texts, key=lambda text_key: -texts[text_key].score)
@@ -300,7 +300,7 @@ class HitMaker:
         score = (
             combined_score(wording_turns)
             * (1 + NEARNESS_BONUS * snippet.nearness)
-            * (1 + TYPED_FORM_BONUS * wording.weight_fraction_typed_exactly(text))
+            * (1 + EXACT_FORM_BONUS * wording.weight_fraction_typed_exactly(text))
         )
         if len(words) > MAX_SEARCHED_CHARACTERS:
             words = ""
@@ -392,7 +392,7 @@ class HitMaker:
             words=tuple(found_names),
             missing_words=tuple(missing_names),
             repetition_count=repetition_count,
-            session_ids=tuple(dict.fromkeys(map(self._sources.session_id_of_record, text.copies))),
+            session_ids=tuple(dict.fromkeys(map(self._sources.session_id_of_posting, text.copies))),
             score=round(text.score, 3),
             confidence=round(confidence, 2),
             strength=strength_of_confidence(confidence),

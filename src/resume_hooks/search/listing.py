@@ -21,7 +21,11 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME, Agent, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_of_session, store_of_agents, stores_for_list
-from resume_hooks.sessions.client_window import apply_window, max_window_tokens, measured_window
+from resume_hooks.sessions.client_window import (
+    fill_in_model_window,
+    max_context_window,
+    measured_context_window,
+)
 from resume_hooks.sessions.expiry import EXPIRING_SOON_SECONDS, is_archived
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.open_sessions import RunningClients
@@ -326,7 +330,7 @@ class SessionLister:
             stated_size = tokens.read_size_stated_in_record(ends.first_records[0])
         else:
             stated_size = None
-        known_window = self._window or measured_window(session.session_id, self.where)
+        known_window = self._window or measured_context_window(session.session_id, self.where)
         window = known_window or tokens.stated_window(stated_size)
         context = measure_last_records(ends.last_records, window)
         if session.agent != CLAUDE_NAME:
@@ -344,8 +348,8 @@ class SessionLister:
         # are read only once for each combination.
         key = ends.cwd, ends.model, known_window
         if key not in self._configured_windows:
-            self._configured_windows[key] = max_window_tokens(ends, known_window, self.where)
-        return apply_window(context, ends, self._configured_windows[key])
+            self._configured_windows[key] = max_context_window(ends, known_window, self.where)
+        return fill_in_model_window(context, ends, self._configured_windows[key])
 
     def expires_soon(self, session: SessionFile) -> bool:
         """Check whether the client may delete a session within the next seven days."""

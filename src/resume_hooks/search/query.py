@@ -19,7 +19,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.search.index.tokenize import forms_of_word
 from resume_hooks.system.text import collapse_line, plain_line
 
-_NAMES_OF_EACH_MONTH = (
+_MONTH_NAMES_BY_NUMBER = (
     ("january", "jan", "januar"),
     ("february", "feb", "februar"),
     ("march", "mar", "märz"),
@@ -34,7 +34,7 @@ _NAMES_OF_EACH_MONTH = (
     ("december", "dec", "dezember", "dez"),
 )
 _MONTH_NUMBERS = {
-    name: number for number, names in enumerate(_NAMES_OF_EACH_MONTH, 1) for name in names
+    name: number for number, names in enumerate(_MONTH_NAMES_BY_NUMBER, 1) for name in names
 }
 _DAYS_PER_UNIT = {
     "day": 1,

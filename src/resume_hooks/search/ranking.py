@@ -7,7 +7,7 @@ If the whole query then has no hit, each term is also looked up as a part of wor
 A hit is a turn and not a record, because a question and its answer are different records of a turn.
 Windows and records are ranked separately (BM25), and a turn's score is the sum of its reciprocal
 ranks in both rankings. A prompt's words have more weight than the words of a tool's output, see
-``index.read_transcript.weighted_words``.
+``index.read_transcript.encode_weighted_words``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from resume_hooks.search.scope import ScopeConditions
 
 # Maximum number of words that replace a prefix or a part of a word. The most common words are
 # chosen.
-MAX_EXPANDED_WORDS = 24
+MAX_REPLACEMENT_WORDS = 24
 MAX_CORRECTIONS = 6  # Maximum number of words that replace a misspelled word.
 # Minimum length of a part of a word. A shorter part would occur in too many words.
 MIN_PART_LETTERS = 3
@@ -97,7 +97,7 @@ class TermLookups:
         return self._lookups[term]
 
     def _look_up_uncached(self, term: Term) -> Lookup:
-        lookup = self.look_up_strictly(term)
+        lookup = self.look_up_exact_words(term)
         if lookup.is_in_index or term.is_phrase:
             return lookup
         if len(term.forms) == 1 and len(term.forms[0]) == 1:
@@ -123,7 +123,7 @@ class TermLookups:
         weight = self._inverse_frequency(rows)
         return Lookup(term, "parts", tuple(tokens), tuple(marks), rows, weight, tuple(marks))
 
-    def look_up_strictly(self, term: Term) -> Lookup:
+    def look_up_exact_words(self, term: Term) -> Lookup:
         """Look up a term only as it was typed, except that its English ending does not matter.
 
         Excluded terms are looked up in this way, because a wrong replacement would hide hits.
@@ -143,7 +143,7 @@ class TermLookups:
             term, "word", tokens, whole_stems, rows, self._inverse_frequency(rows), whole_stems
         )
 
-    def look_up_as_part(self, lookup: Lookup) -> Lookup:
+    def look_up_inside_words(self, lookup: Lookup) -> Lookup:
         """Return a lookup that includes all indexed words that contain the term.
 
         Return ``lookup`` unchanged if there are no such words. This function reads every word of
@@ -243,7 +243,7 @@ class TermLookups:
 
 
 def _most_common_words(words: Iterable[WordWithRecordCount]) -> list[WordWithRecordCount]:
-    return sorted(words, key=lambda word: -word[1])[:MAX_EXPANDED_WORDS]
+    return sorted(words, key=lambda word: -word[1])[:MAX_REPLACEMENT_WORDS]
 
 
 MAX_RANKED_RECORDS = 300  # maximum number of records, and of windows, in a ranking

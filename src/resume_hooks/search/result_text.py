@@ -16,7 +16,10 @@ from resume_hooks.search.hits import Hit
 from resume_hooks.search.result import NO_SESSIONS_MESSAGE, SearchResult
 from resume_hooks.search.roles import MAX_SEARCH_HITS
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import INCOMPLETE_AGENT_NAMES, agent_with_name
+from resume_hooks.sessions.agents.registry import (
+    NAMES_OF_AGENTS_WITH_PARTIAL_SESSIONS,
+    agent_with_name,
+)
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line
@@ -183,7 +186,9 @@ def _hit_text(
         resume_line = f"  resume: {plain_line(hit.resume_command)}"
         handoff_line = f"  hand off: {shell_command(f'handoff {hit.session_id}')}"
         command_lines = (
-            [handoff_line] if hit.agent in INCOMPLETE_AGENT_NAMES else [resume_line, handoff_line]
+            [handoff_line]
+            if hit.agent in NAMES_OF_AGENTS_WITH_PARTIAL_SESSIONS
+            else [resume_line, handoff_line]
         )
         lines = ["", title_style(title_line), *([] if for_model else command_lines)]
     role_text = f"{hit.role}{f' ({collapse_line(plain_line(hit.tool), 80)})' if hit.tool else ''}"

@@ -11,7 +11,7 @@ from resume_hooks.errors import IndexDamaged, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import MAX_READ_RECORDS, BestHits, HitMaker, Wording
 from resume_hooks.search.index.changed_files import FileSearch, UnindexedFile
-from resume_hooks.search.index.connect import OpenIndex, opened_index
+from resume_hooks.search.index.connect import OpenIndex, open_index
 from resume_hooks.search.query import Query, Term, parse_query
 from resume_hooks.search.ranking import Ranking, TermLookups, combine_rankings
 from resume_hooks.search.result import ProvisionalSession, SearchResult, notes_on_unsearched_folders
@@ -137,7 +137,7 @@ class Searcher:
         if checked_files and not all(
             term.is_phrase
             or term in unindexed_terms
-            or self._terms.look_up_strictly(term).is_in_index
+            or self._terms.look_up_exact_words(term).is_in_index
             for term in terms
         ):
             # If a term was found nowhere, it may be misspelled. Then a file that contains none of
@@ -176,7 +176,7 @@ class Searcher:
             exclusions = []
             for term in query.excluded_terms:
                 if not term.is_phrase:
-                    exclusions.append(self._terms.look_up_strictly(term))
+                    exclusions.append(self._terms.look_up_exact_words(term))
             ranking = Ranking(self._index.postings, conditions, exclusions, query.period)
             if lookups:
                 turns = ranking.rank_turns(lookups)
@@ -185,7 +185,7 @@ class Searcher:
             if turns:
                 wider_lookups = lookups
             else:
-                wider_lookups = [self._terms.look_up_as_part(lookup) for lookup in lookups]
+                wider_lookups = [self._terms.look_up_inside_words(lookup) for lookup in lookups]
             if wider_lookups != lookups:
                 lookups, turns = wider_lookups, ranking.rank_turns(wider_lookups)
             wordings.append(Wording(query, lookups))
@@ -256,7 +256,7 @@ def search_updated_index(
 
     def open_and_search() -> SearchResult:
         folder_names = needed_folder_names(scope, where)
-        with opened_index(
+        with open_index(
             where,
             max_seconds=max_seconds,
             progress=progress,

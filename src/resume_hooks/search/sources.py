@@ -149,7 +149,7 @@ class Sources:
         )
         return sorted_copies or [record]
 
-    def session_id_of_record(self, record: Posting) -> str:
+    def session_id_of_posting(self, record: Posting) -> str:
         """Return the id of a record's session."""
         file = self.indexed_file(record)
         if file:

@@ -26,7 +26,7 @@ from resume_hooks.transcripts.head_tail import (
 
 # Maximum number of digits in the number at the end of a title. A number with more digits is part of
 # the user's own title.
-MAX_TITLE_NUMBER_DIGITS = 4
+MAX_TITLE_SUFFIX_DIGITS = 4
 # Maximum number of characters in a title that we made. A longer title was chosen by the user.
 MAX_CHILD_TITLE_CHARACTERS = 1_000
 # Number of seconds to wait for the lock on a folder's titles. The process that has the lock may
@@ -47,10 +47,10 @@ _ANY_KIND_EXPRESSION = "|".join(
     )
 )
 _KIND_SUFFIXES_PATTERN = re.compile(
-    rf"(?: · (?:{_ANY_KIND_EXPRESSION})(?: \d{{1,{MAX_TITLE_NUMBER_DIGITS}}})?)+\Z"
+    rf"(?: · (?:{_ANY_KIND_EXPRESSION})(?: \d{{1,{MAX_TITLE_SUFFIX_DIGITS}}})?)+\Z"
 )
-_LAST_KIND_SUFFIX_PATTERN = re.compile(
-    rf" · ({_ANY_KIND_EXPRESSION})(?: \d{{1,{MAX_TITLE_NUMBER_DIGITS}}})?\Z"
+_FINAL_KIND_SUFFIX_PATTERN = re.compile(
+    rf" · ({_ANY_KIND_EXPRESSION})(?: \d{{1,{MAX_TITLE_SUFFIX_DIGITS}}})?\Z"
 )
 # Matches the beginning of child titles in version 0.1.0: ``handoff 2 · <root title>``.
 _OLD_KIND_PREFIX_PATTERN = re.compile(rf"\A(?:(?:{_ANY_KIND_EXPRESSION}) \d+ · )+")
@@ -65,7 +65,7 @@ def displayed_kind(kind: str) -> str:
 
 def kind_unless_in_title(title: str, kind: str) -> str:
     """Return the displayed name of a kind, or ``""`` if the title already ends in that name."""
-    suffix = _LAST_KIND_SUFFIX_PATTERN.search(title[-MAX_CHILD_TITLE_CHARACTERS:])
+    suffix = _FINAL_KIND_SUFFIX_PATTERN.search(title[-MAX_CHILD_TITLE_CHARACTERS:])
     if suffix and displayed_kind(suffix[1]) == displayed_kind(kind):
         return ""
     return displayed_kind(kind)
@@ -78,7 +78,7 @@ def child_title(root_title: str, kind: ChildKind, number: int = 1) -> str:
     """
     displayed = displayed_kind(kind)
     suffix = f" · {displayed}" if number == 1 else f" · {displayed} {number}"
-    max_suffix_characters = len(f" · {displayed} ") + MAX_TITLE_NUMBER_DIGITS
+    max_suffix_characters = len(f" · {displayed} ") + MAX_TITLE_SUFFIX_DIGITS
     return f"{collapse_line(root_title, MAX_TITLE_CHARACTERS - max_suffix_characters)}{suffix}"
 
 
@@ -107,7 +107,7 @@ def unused_title(
             tail = _read_tail(session)
         start = tail.rfind(prefix) + len(prefix)
         if start >= len(prefix):
-            end = tail.find(b'"', start, start + MAX_TITLE_NUMBER_DIGITS + 2)
+            end = tail.find(b'"', start, start + MAX_TITLE_SUFFIX_DIGITS + 2)
         else:
             end = -1
         number = tail[start : max(start, end)]

@@ -53,7 +53,7 @@ Models that the pattern does not match may have a window of a million tokens.
 """
 
 
-def measured_window(session_id: str, where: Where) -> int:
+def measured_context_window(session_id: str, where: Where) -> int:
     """Return the window that the plugin last reported from inside the session's client, or 0."""
     return parse_positive_count(
         read_json_object(
@@ -62,17 +62,17 @@ def measured_window(session_id: str, where: Where) -> int:
     )
 
 
-def session_window(session_id: str, where: Where) -> int:
+def context_window_of_session(session_id: str, where: Where) -> int:
     """Return the window of a session's model: the user's setting, or else the measured window.
 
     Return 0 if the window is unknown.
     """
-    return settings.read_number_setting("context_window", where) or measured_window(
+    return settings.read_number_setting("context_window", where) or measured_context_window(
         session_id, where
     )
 
 
-def max_window_tokens(ends: HeadTail, window: int, where: Where) -> int:
+def max_context_window(ends: HeadTail, window: int, where: Where) -> int:
     """Return the upper limit for a session's window from the client's settings, or 0 if there is no limit.
 
     If ``window`` is 0 (unknown) and the session's model always has a small window, the limit is at
@@ -104,7 +104,7 @@ def model_window(ends: HeadTail) -> int:
     return 0
 
 
-def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> ContextSize:
+def fill_in_model_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> ContextSize:
     """Return the context, with the model's window if the context's own window is unknown.
 
     The window is at most ``max_tokens``, where 0 means no limit. If the context is larger than the

@@ -74,9 +74,7 @@ def render_lineage_block(
         lines.append(f"{number}. {_describe_ancestor(ancestor)}")
         if ancestor.session_file:
             lines.append(f"{_FILE_INDENT}{_harmless_line(ancestor.session_file)}")
-    current_row = (
-        f"{_block_title(title)} · {session_id} · {format_minute(created_at)} · this session"
-    )
+    current_row = f"{_make_title_safe_for_block(title)} · {session_id} · {format_minute(created_at)} · this session"
     lines += [
         f"{len(ancestors) + 1}. {current_row}",
         f"{_FILE_INDENT}{_harmless_line(file)}",
@@ -138,12 +136,10 @@ def _describe_ancestor(ancestor: Ancestor) -> str:
     dates = f"{creation_minute} .. {_harmless_line(format_minute(ancestor.ended_at))}"
     remark = REMARKS_BY_STATUS.get(ancestor.status, "")
     size, derivation = format_bytes(ancestor.size), displayed_kind(ancestor.derivation_type)
-    return (
-        f"{_block_title(ancestor.title)} · {session_id} · {dates} · {size} · {derivation}{remark}"
-    )
+    return f"{_make_title_safe_for_block(ancestor.title)} · {session_id} · {dates} · {size} · {derivation}{remark}"
 
 
-def _block_title(text: str) -> str:
+def _make_title_safe_for_block(text: str) -> str:
     return _harmless_line(collapse_line(plain_text(text), MAX_TITLE_CHARACTERS))
 
 

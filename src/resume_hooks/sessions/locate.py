@@ -399,12 +399,13 @@ def _resolve_subagent(
         subagent for subagent in subagents if subagent.name.startswith(name)
     ]
     if len(matches) == 1:
-        return _session_of_subagent(matches[0], session.session_id)
+        return _open_subagent_as_session(matches[0], session.session_id)
     if matches:
         raise AmbiguousLocator(
             locator,
             candidate_rows(
-                (_session_of_subagent(subagent, session.session_id) for subagent in matches), where
+                (_open_subagent_as_session(subagent, session.session_id) for subagent in matches),
+                where,
             ),
         )
     try:
@@ -420,7 +421,7 @@ def _resolve_subagent(
         ) from error
 
 
-def _session_of_subagent(subagent: Subagent, session_id: str) -> SessionFile:
+def _open_subagent_as_session(subagent: Subagent, session_id: str) -> SessionFile:
     try:
         status = os.stat(subagent.path)
     except OSError as error:

@@ -69,7 +69,7 @@ def opening_text(
     return "\n\n".join(part for part in (lineage_block, summary, digest, step) if part)
 
 
-def next_step_for_task(task: str) -> str:
+def make_new_task_step(task: str) -> str:
     """Return the next step for a new task for which the earlier work is only background."""
     return f"{NEW_TASK_NOTICE}\n{task.strip()}"
 

@@ -102,13 +102,13 @@ def _current_folder(where: Where) -> str:
     return ""
 
 
-def project_folder(home: str, where: Where) -> str:
+def project_folder(working_folder: str, where: Where) -> str:
     """Return the project folder for a working directory.
 
     The folder may not exist. Its name is the one that current clients use.
     """
     return os.path.join(
-        where.projects, project_folder_names(home, where, list_existing_names=list)[0]
+        where.projects, project_folder_names(working_folder, where, list_existing_names=list)[0]
     )
 
 

@@ -43,7 +43,9 @@ REFERENCE_HELP = (
 # Number of characters in a short id. An id is shortened to this length if no other id begins with
 # the same characters.
 SHORT_ID_CHARACTERS = 8
-MAX_LINE_DIGITS = 9  # maximum number of digits of a line number, because no file has more lines
+MAX_LINE_NUMBER_DIGITS = (
+    9  # maximum number of digits of a line number, because no file has more lines
+)
 MAX_OFFSET_DIGITS = 15  # maximum number of digits of a byte offset, because no file is longer
 
 
@@ -359,7 +361,7 @@ def find_numbered_line(reference: Reference, record_lines: RecordLines) -> Recor
 
 
 def _parse_record_part(text: str) -> int | str | RecordOffset:
-    if _is_number(text, MAX_LINE_DIGITS):
+    if _is_number(text, MAX_LINE_NUMBER_DIGITS):
         return int(text)
     uuid, at, offset = text.partition("@")
     if is_record_id(uuid) or (at and not uuid):

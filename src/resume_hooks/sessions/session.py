@@ -113,7 +113,7 @@ class Session(SessionFile):
         transcript is measured.
         """
         # Imported here because few verbs need these modules.
-        from resume_hooks.sessions.client_window import session_window
+        from resume_hooks.sessions.client_window import context_window_of_session
         from resume_hooks.transcripts.context_size import measure_context_from_tail
         from resume_hooks.transcripts.transcript import scan_live_part
         from resume_hooks.transcripts.trimmable_pieces import PieceCollector
@@ -121,29 +121,29 @@ class Session(SessionFile):
         if self.is_quick_to_read:
             transcript, (pieces,) = scan_live_part(self.file, lambda: (PieceCollector(),))
             return self.measure_chain(transcript.chain, pieces)[0]
-        window = session_window(self.session_id, self.where)
-        return self._apply_window(measure_context_from_tail(self.file, window), window)
+        window = context_window_of_session(self.session_id, self.where)
+        return self._limit_context_window(measure_context_from_tail(self.file, window), window)
 
     def measure_chain(
         self, chain: list[Node], pieces: PieceCollector
     ) -> tuple[ContextSize, TokenScale]:
         """Return the context size of a chain that was already read, and the scale for its pieces' sizes."""
         # Imported here because few verbs need these modules.
-        from resume_hooks.sessions.client_window import session_window
+        from resume_hooks.sessions.client_window import context_window_of_session
         from resume_hooks.transcripts.context_size import measure_chain
 
-        window = session_window(self.session_id, self.where)
+        window = context_window_of_session(self.session_id, self.where)
         context, scale = measure_chain(self.file, chain, pieces, window)
-        return self._apply_window(context, window), scale
+        return self._limit_context_window(context, window), scale
 
-    def _apply_window(self, context: ContextSize, window: int) -> ContextSize:
+    def _limit_context_window(self, context: ContextSize, window: int) -> ContextSize:
         # Imported here because few verbs need it.
-        from resume_hooks.sessions.client_window import apply_window, max_window_tokens
+        from resume_hooks.sessions.client_window import fill_in_model_window, max_context_window
 
         if self.agent != CLAUDE_NAME:  # Other agents have no setting for the window.
             return context
-        return apply_window(
-            context, self.head_tail, max_window_tokens(self.head_tail, window, self.where)
+        return fill_in_model_window(
+            context, self.head_tail, max_context_window(self.head_tail, window, self.where)
         )
 
     @property

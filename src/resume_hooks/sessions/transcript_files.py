@@ -36,7 +36,7 @@ MAX_FOLDER_DEPTH = 4
 MAX_FIRST_LINE_BYTES = 1024 * 1024
 
 # Matches the tags around a message from a team's lead to a member.
-_LEAD_MESSAGE_TAG_PATTERN = re.compile(r"</?teammate-message\b[^>]*>")
+_TEAM_MESSAGE_TAG_PATTERN = re.compile(r"</?teammate-message\b[^>]*>")
 
 
 class Subagent(NamedTuple):
@@ -147,7 +147,7 @@ def title_of_transcript(path: str) -> str:
     prompts = (record for record in ends.first_records if opens_turn(record, is_subagent=True))
     words = next(map(records.prompt_text, prompts), "")
     return (
-        collapse_line(_LEAD_MESSAGE_TAG_PATTERN.sub("", words), MAX_TITLE_CHARACTERS) or ends.title
+        collapse_line(_TEAM_MESSAGE_TAG_PATTERN.sub("", words), MAX_TITLE_CHARACTERS) or ends.title
     )
 
 

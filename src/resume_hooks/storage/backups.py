@@ -38,7 +38,7 @@ def backup_folder(session_id: str, where: Where) -> str:
 def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
     """Prevent other processes from rewriting this session in place while the ``with`` block runs.
 
-    Raise SessionOpen if another process is already rewriting the session.
+    Raise SessionInUse if another process is already rewriting the session.
     """
     busy, failed = (
         "This session is already being trimmed in place",
@@ -55,7 +55,7 @@ def open_and_copy_for_rewrite(
     """Lock, open and copy a session to rewrite it in place. The lock ends with the ``with`` block.
 
     Yield the session's descriptor, open for reading, and the path of the copy. Unless ``keep_copy``
-    is True, the copy is removed after the block. Raise SessionOpen if another process is rewriting
+    is True, the copy is removed after the block. Raise SessionInUse if another process is rewriting
     the session.
     """
     with lock_rewrite(session_id, where):

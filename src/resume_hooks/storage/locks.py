@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.errors import SessionOpen, WriteFailed
+from resume_hooks.errors import SessionInUse, WriteFailed
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import NOTHING_CHANGED_REMEDY, PRIVATE_MODE
@@ -26,7 +26,7 @@ LOCK_FILE_NAME = "lock"
 # The offset of the byte that is locked on Windows. It is far beyond the end of any file.
 _LOCKED_BYTE_OFFSET = 1 << 40
 
-_PAUSE_SECONDS = 0.005
+_LOCK_RETRY_SECONDS = 0.005
 # The maximum number of attempts to open a lock file that another process may be removing.
 _MAX_OPEN_ATTEMPTS = 20
 
@@ -47,7 +47,7 @@ def lock_descriptor(descriptor: int, timeout: float | None = 0.0) -> bool | None
         except (BlockingIOError, PermissionError):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(_LOCK_RETRY_SECONDS)
         except OSError:
             return None
         else:
@@ -75,7 +75,7 @@ def lock_folder(
     """Lock a folder in the state folder until the ``with`` block ends. Create the folder if necessary.
 
     After the block, remove the folder if it is empty. If another process has the lock for longer
-    than ``timeout`` seconds, raise SessionOpen with the message ``busy_message``. If the lock file
+    than ``timeout`` seconds, raise SessionInUse with the message ``busy_message``. If the lock file
     cannot be created, raise WriteFailed with a message that starts with ``failure_message``. If the
     volume does not support locks, continue without a lock.
     """
@@ -109,7 +109,7 @@ def _acquire_lock(
         locked = lock_descriptor(descriptor, max(0.0, deadline - time.monotonic()))
         if locked is False:
             os.close(descriptor)
-            raise SessionOpen(busy_message, "Wait until that is done, then try again.")
+            raise SessionInUse(busy_message, "Wait until that is done, then try again.")
         if not locked or is_path_of_descriptor(path, descriptor):
             return _Lock(descriptor, is_supported=bool(locked))
         os.close(descriptor)  # Another process removed the lock file after this process opened it.

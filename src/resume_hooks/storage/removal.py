@@ -55,7 +55,7 @@ def remove_if_possible(path: str, root: str, *, follow_root: bool = False) -> No
         remove_permanently(path, root, follow_root=follow_root)
 
 
-def find_removal_root(folder: str, state_folder: str) -> str:
+def find_folder_limiting_removal(folder: str, state_folder: str) -> str:
     """Return the root for removing files from one of this plugin's folders.
 
     The root is the state folder, or ``folder`` itself if it is outside the state folder.

@@ -16,7 +16,7 @@ from resume_hooks.settings import (
 )
 from resume_hooks.storage import state_file
 
-_OVERRIDE_REMEDIES_BY_SOURCE = {
+_REMEDIES_BY_OVERRIDING_SOURCE = {
     "environment": "The variable RESUME_HOOKS_{} overrides the settings file. Unset the variable first.",
     "plugin": (
         "A plugin option overrides the settings file. To change the option: /plugin configure resume-hooks"
@@ -35,10 +35,10 @@ def store_setting(name: str, text: str, where: Where | None = None) -> Value:
     value = parse_setting(name, text)
     where = where or Where()
     effective_value, source = load_settings(where)[name]
-    if source in _OVERRIDE_REMEDIES_BY_SOURCE and effective_value != value:
+    if source in _REMEDIES_BY_OVERRIDING_SOURCE and effective_value != value:
         raise UsageError(
             f"{name} stays {effective_value}",
-            _OVERRIDE_REMEDIES_BY_SOURCE[source].format(name.upper()),
+            _REMEDIES_BY_OVERRIDING_SOURCE[source].format(name.upper()),
         )
     path = settings_file(where)
     stored = read_json_object(path)  # The file's other settings must be kept.

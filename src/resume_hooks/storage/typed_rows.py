@@ -39,7 +39,7 @@ def _make_row_parser(hint: Any) -> Callable[[Any], Any]:
     for name, field_type in get_type_hints(hint).items():
         fields[name] = _make_row_parser(field_type)
 
-    def make_instance(row: Any) -> Any:
+    def make_named_tuple(row: Any) -> Any:
         values: Mapping[str, Any] = (
             dict(zip(fields, row, strict=True)) if type(row) is list else _require_type(dict, row)
         )
@@ -47,7 +47,7 @@ def _make_row_parser(hint: Any) -> Callable[[Any], Any]:
             **{name: field(values[name]) for name, field in fields.items() if name in values}
         )
 
-    return make_instance
+    return make_named_tuple
 
 
 def _require_type(kind: type[T], value: object) -> T:

@@ -15,7 +15,7 @@ from resume_hooks.archive.vault import commit
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.locate_archived import list_earlier_states, select_earlier_state
 from resume_hooks.archive.vault.packs import PackWriter, verify_archived
-from resume_hooks.errors import SessionNotFound, SessionOpen, UsageError, VaultOff, WriteFailed
+from resume_hooks.errors import SessionInUse, SessionNotFound, UsageError, VaultOff, WriteFailed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folder, vault_folder
@@ -354,7 +354,7 @@ def test_two_commands_cannot_archive_a_session_at_the_same_time(config_home: Con
     If the session is unchanged, the second command does not wait.
     """
     session = session_with_every_file(config_home)
-    with commit.lock_archived(SESSION, config_home.where), pytest.raises(SessionOpen):
+    with commit.lock_archived(SESSION, config_home.where), pytest.raises(SessionInUse):
         archive_session(session, config_home.where, max_wait_seconds=0)
     kept = archive_session(session, config_home.where)
     with commit.lock_archived(SESSION, config_home.where):

@@ -19,13 +19,13 @@ from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.errors import (
     AmbiguousLocator,
     PathTaken,
+    SessionInUse,
     SessionNotFound,
-    SessionOpen,
     UsageError,
     WriteFailed,
 )
 from resume_hooks.paths import Where
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import (
     MANIFEST_NAME,
@@ -247,7 +247,7 @@ def test_only_one_of_two_simultaneous_deletes_succeeds(config_home: ConfigHome) 
     second = deletion.plan_delete(session, config_home.where)
     entry = deletion.move_to_trash(first, config_home.where)
     time.sleep(0.002)  # An entry of the trash is named after the time in milliseconds.
-    with pytest.raises((SessionNotFound, SessionOpen)):
+    with pytest.raises((SessionNotFound, SessionInUse)):
         deletion.move_to_trash(second, config_home.where, force=True)
     assert trash.list_trashed_sessions(config_home.where) == [entry]
 
@@ -255,7 +255,7 @@ def test_only_one_of_two_simultaneous_deletes_succeeds(config_home: ConfigHome) 
 def test_an_open_session_is_deleted_only_with_force(config_home: ConfigHome) -> None:
     """A session that a client wrote to seconds ago is deleted only with ``force``."""
     session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
-    with pytest.raises(SessionOpen, match="seconds ago"):
+    with pytest.raises(SessionInUse, match="seconds ago"):
         delete_session(session, config_home)
     assert delete_session(session, config_home, force=True).complete
 
@@ -553,7 +553,7 @@ def test_the_index_follows_a_delete_and_a_restore(config_home: ConfigHome) -> No
     """A deleted session is removed from the search index, and a restore adds it again."""
 
     def count_indexed_files() -> int:
-        with opened_index(config_home.where) as index:
+        with open_index(config_home.where) as index:
             return int(index.db.execute("SELECT count(*) FROM files").fetchone()[0])
 
     session = session_with_every_file(config_home)
@@ -794,7 +794,7 @@ def test_only_one_command_uses_the_trash_at_a_time(
     ]
     with commit.lock_trash(config_home.where):
         for act in tries:
-            with pytest.raises(SessionOpen, match="using the trash"):
+            with pytest.raises(SessionInUse, match="using the trash"):
                 act()
     assert trash.list_trashed_sessions(config_home.where) == [entry]
     restoring.execute_restore_plan(decided, config_home.where)

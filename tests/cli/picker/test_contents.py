@@ -15,7 +15,7 @@ from resume_hooks.hooks.session_list.state import MAX_READ_RECORDS as CHOOSER_RE
 from resume_hooks.hooks.session_list.state import TurnHit
 from resume_hooks.search.hits import MAX_READ_RECORDS
 from resume_hooks.search.index import read_transcript
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.search.index.database import index_file_path
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.run_search import Searcher, search_index
@@ -142,7 +142,7 @@ def test_stopping_ends_an_index_update(home_with_messages: ConfigHome) -> None:
     talk.contents._is_stopped = True
     talk.contents.start_thread()
     assert talk.ended.wait(20)
-    with opened_index(home_with_messages.where, max_seconds=-1) as index:
+    with open_index(home_with_messages.where, max_seconds=-1) as index:
         assert index.db.execute("SELECT count(*) FROM files WHERE end > 0").fetchone()[0] < 3
 
 
@@ -160,7 +160,7 @@ def test_an_answer_has_the_number_of_unindexed_files(
 
 def test_the_chooser_rebuilds_a_damaged_index(home_with_messages: ConfigHome) -> None:
     """If the index was damaged, the chooser rebuilds it and finds the same hits."""
-    with opened_index(home_with_messages.where):
+    with open_index(home_with_messages.where):
         pass
     with open(index_file_path(home_with_messages.where), "r+b") as stream:
         stream.write(b"no index at all")
@@ -190,7 +190,7 @@ def test_a_search_for_a_phrase_reads_few_records(home_with_messages: ConfigHome)
     """While the user is typing a phrase, each search reads only a few of the candidate records."""
     for number in range(10, 15):
         write_talk(home_with_messages, number, *[f"exit the code {place}" for place in range(60)])
-    with opened_index(home_with_messages.where) as index:
+    with open_index(home_with_messages.where) as index:
         searcher = Searcher(index, Scope(), home_with_messages.where)
         query = parse_query(['"exit code"'])
         assert CHOOSER_READ_LIMIT < MAX_READ_RECORDS

@@ -28,7 +28,7 @@ from resume_hooks.errors import (
     CheckFailed,
     NothingToTrim,
     ResumeHooksError,
-    SessionOpen,
+    SessionInUse,
     UsageError,
     WriteFailed,
 )
@@ -400,7 +400,7 @@ def _take_lock_repeatedly(where: Where, file_path: str, attempt_count: int) -> N
                 # If two processes had the lock, this would raise ``FileExistsError``.
                 os.close(os.open(file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
                 os.unlink(file_path)
-        except SessionOpen:
+        except SessionInUse:
             pass
 
 

@@ -15,7 +15,7 @@ from resume_hooks.archive.vault import restore, trash
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.hooks import confirmations, hook_state, pending_handoff
 from resume_hooks.paths import Where, is_session_id, read_json_object
-from resume_hooks.search.index.connect import index_status, opened_index
+from resume_hooks.search.index.connect import index_status, open_index
 from resume_hooks.search.index.database import index_file_path
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.archived.layout import MANIFEST_NAME, path_in_config_home
@@ -250,7 +250,7 @@ def make_damaged_index_check(home: ConfigHome) -> TryCase:
     write_session(home.project(), SESSION, conversation(30))
     os.utime(home.project() / f"{SESSION}.jsonl", (1e9, 1e9))
     state = Path(home.where.state)
-    with opened_index(home.where):
+    with open_index(home.where):
         pass
     whole = {path: path.read_bytes() for path in sorted(state.rglob("*")) if path.is_file()}
     written = [path for path, raw in whole.items() if raw]

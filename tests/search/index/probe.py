@@ -12,7 +12,7 @@ from tantivy import Query
 
 from resume_hooks.paths import Where
 from resume_hooks.search.index.changed_files import UpdateOutcome
-from resume_hooks.search.index.connect import OpenIndex, opened_index
+from resume_hooks.search.index.connect import OpenIndex, open_index
 from resume_hooks.search.index.database import index_file_path, words_folder
 from resume_hooks.search.index.postings import (
     INDEX_SCHEMA,
@@ -105,7 +105,7 @@ def read_index(
         if state_folder
         else home.where
     )
-    with opened_index(where, **options) as index:
+    with open_index(where, **options) as index:
         return IndexContent(
             read_found_words(index),
             read_rows(index),

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from resume_hooks.paths import Where
-from resume_hooks.search.index.connect import OpenIndex, opened_index
+from resume_hooks.search.index.connect import OpenIndex, open_index
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
 from tests.builders import ConfigHome
@@ -35,7 +35,7 @@ def test_every_row_has_the_position_of_its_record(config_home: ConfigHome) -> No
     Every file has a row, and so do at least half of all lines.
     """
     copy_corpus(config_home)
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert index.notes == []
         paths = dict(index.db.execute("SELECT id, path FROM files WHERE session<>''").fetchall())
         by_file: dict[str, dict[int, tuple[int, int]]] = {path: {} for path in paths.values()}
@@ -72,17 +72,17 @@ def test_reading_in_pieces_gives_the_same_index(config_home: ConfigHome, tmp_pat
         target = project / source.name
         targets.append((target, raw))
         target.write_bytes(raw[: len(raw) * (place + 1) // 7])
-    with opened_index(config_home.where):
+    with open_index(config_home.where):
         pass
     for part in (3, 5, 6, 7):
         for target, raw in targets:
             with target.open("r+b") as stream:
                 stream.seek(0, os.SEEK_END)
                 stream.write(raw[stream.tell() : max(stream.tell(), len(raw) * part // 7)])
-        with opened_index(config_home.where) as index:
+        with open_index(config_home.where) as index:
             warm = _read_rows(index)
     fresh = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "fresh")}
-    with opened_index(Where(fresh)) as index:
+    with open_index(Where(fresh)) as index:
         assert warm == _read_rows(index)
 
 

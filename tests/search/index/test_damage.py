@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import IndexDamaged
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.search.index.database import INDEX_VERSION, TABLE_FILE_NAME
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
@@ -155,7 +155,7 @@ def test_damage_found_by_a_search_is_repaired_by_the_next(
     fill_home(config_home, session_count=3)
     before = read_index(config_home).found_words
     damage_files(index_words_folder(config_home) / "records", "idx")
-    with pytest.raises(IndexDamaged) as caught, opened_index(config_home.where) as index:
+    with pytest.raises(IndexDamaged) as caught, open_index(config_home.where) as index:
         read_found_words(index)
     assert "again" in caught.value.remedy
     assert read_index(config_home).found_words == before
@@ -239,7 +239,7 @@ BYTE_CHANGE_SCRIPT = """
 import random, sys
 from pathlib import Path
 from resume_hooks.paths import Where
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.errors import IndexDamaged
 from tests.search.index.probe import read_finds
 seed, folder, path = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
@@ -254,7 +254,7 @@ if seed % 2:
     with path.open("ab") as stream:
         stream.write(b'{"type":"user","message":{"content":"appended"}}\\n')
 try:
-    with opened_index(Where()) as index:
+    with open_index(Where()) as index:
         read_finds(index)
 except IndexDamaged as error:
     assert error.remedy
@@ -335,7 +335,7 @@ def test_a_log_of_another_index_is_ignored(config_home: ConfigHome, tmp_path: Pa
     A process that is killed while it deletes an index leaves such a log.
     """
     fill_home(config_home, session_count=2)
-    with opened_index(config_home.where):
+    with open_index(config_home.where):
         for file in index_database_path(config_home).parent.glob("index.db*"):
             shutil.copy(file, tmp_path)
     before = build_new_index(config_home, tmp_path).found_words
@@ -348,7 +348,7 @@ def test_a_log_of_another_index_is_ignored(config_home: ConfigHome, tmp_path: Pa
 
 def test_a_home_without_transcripts_gets_no_index(config_home: ConfigHome) -> None:
     """A search in a home without transcripts creates no index."""
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert index.db.execute("SELECT count(*) FROM files").fetchone() == (0,)
         assert index.notes == []
     assert not index_database_path(config_home).exists()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from tests.builders import SESSION, ConfigHome, session_id
 from tests.search.index.probe import (
     append_records,
@@ -34,7 +34,7 @@ def test_index_files_are_private(config_home: ConfigHome) -> None:
     write_session_file(config_home, prompt_with_id("alpha"))
     before = os.umask(0)
     try:
-        with opened_index(config_home.where) as index:
+        with open_index(config_home.where) as index:
             index.db.execute("SELECT 1 FROM files")
             folder = index_database_path(config_home).parent
             found = [(file, stat.S_IMODE(file.stat().st_mode)) for file in folder.rglob("*")]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.search.index import read_transcript
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from tests.builders import ConfigHome, Record, line, session_bytes, session_id
 from tests.search.index.probe import (
     answer_with_id,
@@ -47,7 +47,7 @@ def test_an_updated_index_equals_a_new_one(
         )
         if rng.random() < 0.6:
             limit = rng.choice([0.0, float("inf"), float("inf")])
-            with opened_index(config_home.where, max_seconds=limit) as index:
+            with open_index(config_home.where, max_seconds=limit) as index:
                 assert not index.was_rebuilt
                 read_rows(index)
     for path in config_home.project().rglob("*.jsonl"):

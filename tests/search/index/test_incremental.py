@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.search.index import postings, read_transcript
 from resume_hooks.search.index.changed_files import ReadJob, find_changed_and_deleted_files
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.search.index.postings import WINDOW_INDEX
 from resume_hooks.search.index.read_transcript import read_parts
 from resume_hooks.search.run_search import search_index
@@ -99,7 +99,7 @@ def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome)
     path = write_session_file(config_home, prompt_with_id("alpha"), is_old=False)
     add_bytes(path, line(prompt_with_id("gamma")))
     assert read_index(config_home).lines_with_word("gamma") == [(SESSION_FILE_NAME, 1)]
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert find_changed_and_deleted_files(index.db, list_transcripts(config_home.where)) == (
             [],
             [],
@@ -142,7 +142,7 @@ def test_invalid_bytes_without_a_line_feed_are_read_once(config_home: ConfigHome
     add_bytes(path, b'{"type":"user","mess')
     make_old(path)
     assert read_index(config_home).words() == {"alpha"}
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert find_changed_and_deleted_files(index.db, list_transcripts(config_home.where)) == (
             [],
             [],
@@ -193,7 +193,7 @@ def test_a_moved_file_is_found_at_its_new_path(config_home: ConfigHome) -> None:
     read_index(config_home)
     path.rename(config_home.project("/home/user/elsewhere") / SESSION_FILE_NAME)
     assert read_index(config_home).lines_with_word("alpha") == [(SESSION_FILE_NAME, 0)]
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert index.db.execute("SELECT folder FROM files").fetchall() == [
             ("-home-user-elsewhere",)
         ]
@@ -355,7 +355,7 @@ def test_many_small_updates_keep_the_index_small(config_home: ConfigHome) -> Non
     path = write_session_file(config_home, prompt_with_id("alpha"))
     for number in range(60):
         append_records(path, prompt_with_id(f"word{number} common", uuid_seed=number))
-        with opened_index(config_home.where) as index:
+        with open_index(config_home.where) as index:
             assert index.update_outcome.read_file_count == 1
     assert len(list(index_words_folder(config_home).rglob("*"))) < 200
     assert (

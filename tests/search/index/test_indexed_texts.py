@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.cli.main import main as cli
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
 from resume_hooks.transcripts.metadata_records import OPENING_AFTER_CLEAR_PREFIX
 from resume_hooks.transcripts.parted_text import split_into_parts
@@ -106,7 +106,7 @@ def test_files_that_tools_used_are_indexed(config_home: ConfigHome) -> None:
         config_home,
         *(answer_with_id([call(f"c{n}", **given)], uuid_seed=n) for n, given in enumerate(inputs)),
     )
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         touched = index.postings.words_with_prefix("path", "")
     assert touched == [("/a.py", 1), ("/b.ipynb", 1)]
 
@@ -308,7 +308,7 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
     beside = {**prompt_with_id("task3", isSidechain=True), "sessionId": SESSION}
     (config_home.project() / "agent-a3.jsonl").write_bytes(session_bytes([beside]))
     (config_home.project() / "agent-a4.jsonl").write_bytes(b'{"type":"user"}\n')
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         sessions = dict(
             index.db.execute(
                 "SELECT agent, session FROM files WHERE agent<>'' AND session<>''"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.search.index.database import count_turns_by_file, index_file_path
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 
@@ -16,7 +16,7 @@ from tests.builders import SESSION, ConfigHome, conversation, write_session
 def indexed_session(config_home: ConfigHome) -> str:
     """Write and index a session of three turns, and return its path."""
     path = write_session(config_home.project(), SESSION, conversation(3))
-    with opened_index(config_home.where):
+    with open_index(config_home.where):
         pass
     return path
 
@@ -45,7 +45,7 @@ def test_an_unusable_index_gives_no_turns(
     """An index that is damaged or has another version gives no numbers of turns and raises no error."""
     file = Path(index_file_path(config_home.where))
     if damage == "version":
-        with opened_index(config_home.where) as opened:
+        with open_index(config_home.where) as opened:
             opened.db.execute("UPDATE about SET version=1")
     else:
         file.unlink()

@@ -22,7 +22,7 @@ import pytest
 
 from resume_hooks.search.index import connect, read_transcript
 from resume_hooks.search.index.changed_files import ReadJob
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.search.index.postings import RECORD_INDEX, WORDS_FIELD, Postings
 from resume_hooks.search.index.read_transcript import read_jobs, read_parts
 from resume_hooks.sessions.transcript_files import list_transcripts
@@ -44,13 +44,13 @@ BUILD_SCRIPT = """
 import os, sys
 from resume_hooks.paths import Where
 from resume_hooks.search.index import connect, read_transcript, update
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 connect.MAX_LOCK_WAIT_SECONDS = 100.0  # a busy machine
 read_transcript.MIN_PARALLEL_BYTES = 1
 update.BYTES_PER_COMMIT, update.LARGE_UPDATE_BYTES = 300_000, 1
 read_transcript._cpu_count = lambda: 3
 try:
-    with opened_index(Where()) as index:
+    with open_index(Where()) as index:
         print(index.postings.record_count, index.notes, flush=True)
 except KeyboardInterrupt:
     sys.exit(130)
@@ -97,7 +97,7 @@ def test_the_next_build_completes_a_killed_one(config_home: ConfigHome, tmp_path
         process.kill()
         process.communicate()
         assert wait_for_processes_to_end(process.pid)
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert index.postings.record_count == count
         index.postings.verify_files()
         warm = read_found_words(index)
@@ -197,7 +197,7 @@ def test_without_workers_the_parent_reads_all_files(
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
     monkeypatch.setattr("os.fork", fail_to_fork)
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert index.postings.record_count == count
 
 
@@ -219,10 +219,10 @@ def test_no_worker_is_left_at_the_time_limit(config_home: ConfigHome) -> None:
     """No worker is left after the time limit, and the next update completes the index."""
     count = fill_home(config_home)
     before = set(active_children())
-    with opened_index(config_home.where, max_seconds=0.01) as index:
+    with open_index(config_home.where, max_seconds=0.01) as index:
         assert index.update_outcome.remaining_file_count
     assert set(active_children()) <= before
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert index.postings.record_count == count
 
 
@@ -233,7 +233,7 @@ def test_a_reader_keeps_the_old_index_after_a_rebuild(config_home: ConfigHome) -
     """
     write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
-    with opened_index(config_home.where) as old:
+    with open_index(config_home.where) as old:
         append_records(config_home.project() / SESSION_FILE_NAME, prompt_with_id("beta"))
         assert read_index(config_home, rebuild=True).words() == {"alpha", "beta"}
         assert {word for _, _, field, word in read_found_words(old) if field == WORDS_FIELD} == {
@@ -262,7 +262,7 @@ def test_an_index_rebuilt_while_it_is_opened_is_consistent(
         real(postings)
 
     monkeypatch.setattr(Postings, "load_latest_commit", rebuild_and_load)
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         assert index.postings.record_count == 1
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tantivy import Occur, Query
 
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.search.index.postings import INDEX_SCHEMA, WORDS_FIELD
 from resume_hooks.search.index.tokenize import (
     MAX_TOKEN_BYTES,
@@ -34,7 +34,7 @@ def matches_any_row(home: ConfigHome, word: str) -> bool:
     query = Query.boolean_query(
         [(Occur.Must, Query.term_query(INDEX_SCHEMA, WORDS_FIELD, form)) for form in wanted]
     )
-    with opened_index(home.where) as index:
+    with open_index(home.where) as index:
         return bool(wanted) and bool(index.postings.find_records(query, 1))
 
 

@@ -137,7 +137,7 @@ def test_the_raw_search_records_words_that_are_together_in_a_line(tmp_path: Path
         tmp_path, "a redis queue", "redis", *(["the queue was dropped"] * 9), "no word"
     )
     assert found.term_numbers == {0, 1, 2}
-    assert found.line_lengths == {
+    assert found.shortest_line_lengths == {
         frozenset({0, 1}): [13],
         frozenset({0}): [5],
         frozenset({1, 2}): [21] * 5,
@@ -197,7 +197,7 @@ def search_unindexed(
     home: ConfigHome, *words: str, monkeypatch: pytest.MonkeyPatch
 ) -> SearchResult:
     """Search without any time for indexing."""
-    monkeypatch.setattr(connect, "MIN_DIRECT_SEARCH_BYTES", 0)
+    monkeypatch.setattr(connect, "MIN_UNINDEXED_BYTES_FOR_DIRECT_SEARCH", 0)
     monkeypatch.setattr(connect, "MIN_INDEXING_SECONDS", 0.0)
     return search_index(words, Scope(), home.where, max_seconds=0)
 
@@ -331,7 +331,7 @@ def test_another_process_completes_the_index(
     """If a search runs out of time, a background process completes the index."""
     monkeypatch.undo()
     write_four_sessions(config_home)
-    monkeypatch.setattr(connect, "MIN_DIRECT_SEARCH_BYTES", 0)
+    monkeypatch.setattr(connect, "MIN_UNINDEXED_BYTES_FOR_DIRECT_SEARCH", 0)
     monkeypatch.setattr(connect, "MIN_INDEXING_SECONDS", 0.0)
     assert search_index(["redis"], Scope(), config_home.where, max_seconds=0).provisional_sessions
     assert wait_until(lambda: not index_status(config_home.where).outdated_file_count)

@@ -19,7 +19,7 @@ from resume_hooks.archive.vault.rewrite import rewrite_archived
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.archived_transcripts import ArchivedSessions
 from resume_hooks.search.index.changed_files import ReadJob, find_changed_and_deleted_files
-from resume_hooks.search.index.connect import index_status, opened_index
+from resume_hooks.search.index.connect import index_status, open_index
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope, project_scope_of_folder
 from resume_hooks.sessions.archived import unpack
@@ -58,7 +58,7 @@ def write_session_with_subagent(
 
 def update_index_and_count_read_bytes(home: ConfigHome) -> int:
     """Update the index and return the number of bytes that it read."""
-    with opened_index(home.where) as index:
+    with open_index(home.where) as index:
         assert index.notes == []
         return index.update_outcome.read_byte_count
 
@@ -167,7 +167,7 @@ def test_an_up_to_date_index_reads_no_manifest(config_home: ConfigHome) -> None:
             config_home.environ,
         )
     read_index(config_home)
-    with opened_index(config_home.where) as index:
+    with open_index(config_home.where) as index:
         found = list_transcripts(config_home.where)
         with opened_paths() as opened:
             assert find_changed_and_deleted_files(

@@ -19,7 +19,7 @@ from resume_hooks.archive.vault.archive_session import (
     is_archive_current,
 )
 from resume_hooks.archive.vault.policy import RemovedSession
-from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen
+from resume_hooks.errors import ResumeHooksError, SessionInUse, SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy
@@ -148,7 +148,7 @@ class BackgroundArchiver:
                 client_files=self._client_files,
                 max_wait_seconds=MAX_LOCK_WAIT_SECONDS,
             )
-        except (SessionOpen, SessionNotFound):
+        except (SessionInUse, SessionNotFound):
             return False
         return True
 

@@ -181,7 +181,7 @@ def archive_session(
 
     Raises VaultOff if archiving is not allowed, UsageError if the session is not in a project
     folder, SessionNotFound if its file was deleted, WriteFailed if the vault cannot be written, and
-    SessionOpen if another command keeps the session locked. After a failure, the earlier archived
+    SessionInUse if another command keeps the session locked. After a failure, the earlier archived
     copy is unchanged.
     """
     require_archiving_allowed(where)

@@ -51,7 +51,7 @@ def lock_archived(
 ) -> Iterator[None]:
     """Lock a session's archived copy during the block.
 
-    Unused packs are removed before and after the block. Raises SessionOpen if another command keeps
+    Unused packs are removed before and after the block. Raises SessionInUse if another command keeps
     the lock for more than ``max_wait_seconds``. Raises WriteFailed if the vault cannot be written,
     is a symbolic link, or contains a manifest of this session that must not be replaced.
     """
@@ -75,7 +75,7 @@ def lock_trash(where: Where, *, wait_for_lock: bool = True) -> Iterator[None]:
     """Lock the trash during the block.
 
     If ``wait_for_lock``, wait for up to ``MAX_LOCK_WAIT_SECONDS`` seconds. This is enough for
-    another command to finish a pack. Raises SessionOpen if another command keeps the lock, and
+    another command to finish a pack. Raises SessionInUse if another command keeps the lock, and
     WriteFailed if the trash cannot be locked for another reason.
     """
     trash_folder = os.path.join(where.state, TRASH_FOLDER)
@@ -166,7 +166,7 @@ def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
 def remove_archived(archived: ArchivedSession, where: Where) -> None:
     """Remove a session's archived copy, and the files that were unpacked from it.
 
-    The client's own files stay. Raises WriteFailed if a file cannot be removed, and SessionOpen if
+    The client's own files stay. Raises WriteFailed if a file cannot be removed, and SessionInUse if
     another command keeps the session locked.
     """
     with lock_archived(archived.session_id, where):

@@ -21,8 +21,8 @@ from resume_hooks.archive.vault.archive_session import ClientFiles, describe_ses
 from resume_hooks.archive.vault.trash import StrayFolder, stat_and_hash_trashed_files
 from resume_hooks.errors import (
     ResumeHooksError,
+    SessionInUse,
     SessionNotFound,
-    SessionOpen,
     UsageError,
     WriteFailed,
 )
@@ -84,9 +84,9 @@ def plan_delete(session: SessionFile, where: Where) -> Deletion:
 
 
 def require_closed(session: SessionFile, where: Where) -> None:
-    """Raise SessionOpen if a session may be open."""
+    """Raise SessionInUse if a session may be open."""
     if reason := describe_open_session(session, where):
-        raise SessionOpen(
+        raise SessionInUse(
             f"The session may be open: {reason}",
             (
                 "Quit the session's client and wait a minute, or add --force: a client that has "
@@ -98,7 +98,7 @@ def require_closed(session: SessionFile, where: Where) -> None:
 def move_to_trash(deletion: Deletion, where: Where, *, force: bool = False) -> ArchivedSession:
     """Move a session to the trash. Return its manifest in the trash.
 
-    Raises SessionOpen if the session may be open and ``force`` is false. Raises WriteFailed or
+    Raises SessionInUse if the session may be open and ``force`` is false. Raises WriteFailed or
     SessionNotFound if a file cannot be archived or unlinked. In this case all files are put back,
     except for any files that the error message lists.
     """

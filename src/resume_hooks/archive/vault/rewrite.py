@@ -44,7 +44,7 @@ def rewrite_archived(
     If no line changes, no file is written. Otherwise all files are packed again, and unpacked
     copies are removed.
 
-    Raises WriteFailed if the new pack cannot be written, SessionOpen if another command keeps the
+    Raises WriteFailed if the new pack cannot be written, SessionInUse if another command keeps the
     session locked, and SessionNotFound if the vault no longer has the session. In these cases the
     archived copy stays unchanged.
     """

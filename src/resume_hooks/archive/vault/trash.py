@@ -157,7 +157,7 @@ def upgrade_manifest(entry: ArchivedSession, where: Where) -> None:
     """Write a manifest of the current format for a session that was deleted with version 0.2.0.
 
     Raises OSError if a file in the trash cannot be read, WriteFailed if the manifest cannot be
-    written, and SessionOpen if another command keeps the trash locked.
+    written, and SessionInUse if another command keeps the trash locked.
     """
     if entry.deleted_at and read_manifest(entry.folder, entry.session_id) is None:
         with commit.lock_trash(where):

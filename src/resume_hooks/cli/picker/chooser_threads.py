@@ -143,11 +143,11 @@ class ContentSearch:
     def _open_index_and_answer(self) -> None:
         # Imported in this thread: the import takes 60 ms, and the first display must not wait for
         # it.
-        from resume_hooks.search.index.connect import opened_index
+        from resume_hooks.search.index.connect import open_index
 
         for _ in range(2):
             try:
-                with opened_index(
+                with open_index(
                     self._where,
                     max_seconds=MAX_INDEX_UPDATE_SECONDS,
                     progress=self._raise_if_stopped,

@@ -24,7 +24,7 @@ from resume_hooks.sessions.archived.sessions import (
     project_folder_of_session,
 )
 from resume_hooks.sessions.child_titles import ChildKind, child_title, root_title_of, unused_title
-from resume_hooks.sessions.client_window import measured_window
+from resume_hooks.sessions.client_window import measured_context_window
 from resume_hooks.sessions.lineage import Ancestor, LineageFinder
 from resume_hooks.sessions.opening_layout import ChildAttributes
 from resume_hooks.sessions.project_folder import home_folder_of_session, project_folder
@@ -272,7 +272,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         warnings=() if is_found and output_dir is None else (OUTSIDE_PROJECT_WARNING,),
         agent=location.agent if location else CLAUDE_NAME,
         parent_agent=parent.agent,
-        context_window_tokens=measured_window(parent.session_id, where),
+        context_window_tokens=measured_context_window(parent.session_id, where),
         redactor=redactor,
     )
 

@@ -41,7 +41,7 @@ MAX_LOCK_WAIT_SECONDS = 10.0
 def lock_parent(parent: Session, where: Where) -> Iterator[None]:
     """Lock ``parent`` while a child of it is created. If another command has the lock, wait for it.
 
-    Raises SessionOpen after a timeout. If the state folder is not writable, the child is created
+    Raises SessionInUse after a timeout. If the state folder is not writable, the child is created
     without a lock.
     """
     with contextlib.ExitStack() as locks:

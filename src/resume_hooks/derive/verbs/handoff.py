@@ -31,7 +31,7 @@ from resume_hooks.reading.digest.entries import select_entries_about_code
 from resume_hooks.reading.digest.opening import Opening, count_shown_entries
 from resume_hooks.reading.digest.sections import CHANGED_FILES_SECTION, COMMANDS_SECTION
 from resume_hooks.sessions.lineage_block import replace_block_markers
-from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, next_step_for_task
+from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, make_new_task_step
 from resume_hooks.sessions.session import Session
 from resume_hooks.system.text import format_count, plain_text
 
@@ -106,7 +106,7 @@ def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> R
     The child is unused if neither the child nor its parent has been continued since then.
     """
     if spec.starts_new_task:
-        step = next_step_for_task(spec.next_step)
+        step = make_new_task_step(spec.next_step)
     else:
         step = spec.next_step
     tokens = resolve_size_to_tokens(spec.size, where)

@@ -31,7 +31,7 @@ from resume_hooks.derive.trim.plan import (
 from resume_hooks.derive.trim.selection import RecordOrigins, make_trim_edits
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.trim import TrimOutcome
-from resume_hooks.errors import SessionOpen, UsageError, WriteFailed
+from resume_hooks.errors import SessionInUse, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.held_links import remove_links
@@ -70,7 +70,7 @@ def trim_in_place(
     """Trim a session's own file, and keep the lines that other programs append during the trim.
 
     The receipt names the session itself, and its ``backup`` is the file with the originals. Raises
-    UsageError, OnlyArchived or WriteFailed if the session cannot be trimmed. Raises SessionOpen if
+    UsageError, OnlyArchived or WriteFailed if the session cannot be trimmed. Raises SessionInUse if
     another process is trimming the session, or if the session is open and ``force`` is false. For
     an open session, a dry run adds a warning instead. After WriteFailed and CheckFailed, the file
     is unchanged.
@@ -84,7 +84,7 @@ def trim_in_place(
             notes.insert(0, MAY_BE_OPEN_NOTE.format(why=why))
         return NothingWritten(_make_receipt(plan, notes), plan)
     if not force and (why := describe_open_session(session, where)):
-        raise SessionOpen(
+        raise SessionInUse(
             f"The session may be open: {why}",
             "Quit the session's client and wait a minute, or add --force: the client's later records are kept.",
         )

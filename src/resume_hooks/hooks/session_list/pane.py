@@ -365,7 +365,7 @@ def _make_text_beside_list(pane: PaneEvent, hit: TurnHit | None, first_prompt: s
 def _search_turns(pane: PaneEvent, folder: str, where: Where) -> _TurnSearch:
     """Search for the turns that contain the words. If the index can't be used, return no turns."""
     # Imported late: the imports take 60 ms, and the titles must not wait for them.
-    from resume_hooks.search.index.connect import opened_index
+    from resume_hooks.search.index.connect import open_index
     from resume_hooks.search.query import parse_query
     from resume_hooks.search.run_search import Searcher, file_search_for_queries
     from resume_hooks.search.scope import Scope, project_scope_of_folder
@@ -376,7 +376,7 @@ def _search_turns(pane: PaneEvent, folder: str, where: Where) -> _TurnSearch:
         else:
             scope = project_scope_of_folder(folder, where)
         scope = scope._replace(agent_names=frozenset(LISTABLE_AGENT_NAMES))
-        with opened_index(
+        with open_index(
             where,
             max_seconds=MAX_INDEX_UPDATE_SECONDS,
             file_search=file_search_for_queries([parse_query([pane.typed_text])], scope, where),

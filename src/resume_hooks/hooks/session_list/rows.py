@@ -13,7 +13,7 @@ from resume_hooks.clock import format_duration
 from resume_hooks.hooks.session_list.state import TurnHit
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
-from resume_hooks.sessions.agents.registry import INCOMPLETE_AGENT_NAMES
+from resume_hooks.sessions.agents.registry import NAMES_OF_AGENTS_WITH_PARTIAL_SESSIONS
 from resume_hooks.sessions.child_titles import kind_unless_in_title
 from resume_hooks.system.text import fit_to_columns, plain_line, text_width
 
@@ -121,7 +121,9 @@ def session_name(row: ListedSession) -> str:
     if row.agent == CLAUDE_NAME:
         agent_text = ""
     else:
-        agent_text = f"{row.agent}{' only' if row.agent in INCOMPLETE_AGENT_NAMES else ''} · "
+        agent_text = (
+            f"{row.agent}{' only' if row.agent in NAMES_OF_AGENTS_WITH_PARTIAL_SESSIONS else ''} · "
+        )
     tag = f"#{row.tag} " if row.tag else ""
     return f"{agent_text}{tag}{row.title}"
 

@@ -270,9 +270,9 @@ def plan_repair_of_any_agent(
         raise UsageError(f"A {agent.label} session has no other branch", "Leave --branch out.")
     report, agent_row = examine_session(session, where), row_of_agent(agent.name)
     lost_defects: list[Defect] = []
-    if agent_row.loss_check_entry_point:
+    if agent_row.loss_checker_entry_point:
         is_loss = questions.is_content_loss.load_function(
-            agent_row.part, agent_row.loss_check_entry_point
+            agent_row.part, agent_row.loss_checker_entry_point
         )
         for group in report.groups:
             if is_loss(group.kind):

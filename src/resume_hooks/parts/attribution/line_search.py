@@ -300,7 +300,7 @@ class EditFinder:
         """Yield every edit of the file. Each read of the file is also yielded, as an edit without changes."""
         calls = self._find_calls(self._scope)
         if (name_term := build_file_name_search_term(requested_line)).forms:
-            name = TermLookups(self._index.postings).look_up_strictly(name_term)
+            name = TermLookups(self._index.postings).look_up_exact_words(name_term)
         else:
             name = None
         if name and name.is_in_index:

@@ -22,7 +22,7 @@ PART = Part(
             strategy_entry_point="sessions.strategy:Codex",
             writer_entry_point="writer:CodexWriter",
             defect_finder_entry_point="defects:find_thread_defects",
-            loss_check_entry_point="defects:is_content_loss",
+            loss_checker_entry_point="defects:is_content_loss",
             model_entry_point="model:CodexExec",
         ),
     ),

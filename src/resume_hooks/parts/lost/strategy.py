@@ -80,7 +80,7 @@ class LostPromptsAgent(Claude):
     def __init__(self, home: str, copies: str, where: Where) -> None:
         super().__init__(home, copies, where)
         self._copies = copies
-        self._root = removal.find_removal_root(copies, where.state)
+        self._root = removal.find_folder_limiting_removal(copies, where.state)
 
     @cached_property
     def store(self) -> SessionStore:

@@ -10,7 +10,7 @@ from typing import Final
 
 from resume_hooks import clock
 from resume_hooks.derive.child.existing_child import has_later_records
-from resume_hooks.errors import NoMark
+from resume_hooks.errors import MarkNotFound
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
@@ -36,7 +36,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
     the last message that the fork shares with its parent. If the fork's records do not say that
     they were copied from the parent, they are recognized by the ids that also occur in the parent.
 
-    No file is written. Raise NoMark if the fork and its parent share no message.
+    No file is written. Raise MarkNotFound if the fork and its parent share no message.
     """
     lineage_finder = LineageFinder(where)
     parent = ancestor = lineage_finder.find_parent(session.path)
@@ -64,7 +64,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
         (node for node in reversed(copied_nodes) if node.is_message and not node.is_sidechain), None
     )
     if last_shared_node is None:
-        raise NoMark(
+        raise MarkNotFound(
             f"It is unknown where this fork branched off from its parent {parent.session_id}",
             f"To continue in the parent, run this in Claude Code: /resume {parent.session_id}",
         )

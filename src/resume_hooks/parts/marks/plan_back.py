@@ -30,7 +30,7 @@ from resume_hooks.derive.cut_point import CutAtRecord
 from resume_hooks.derive.fresh_child import FreshOpening, make_opening_lines, plan_fresh_opening
 from resume_hooks.derive.opening_size import resolve_size_to_tokens
 from resume_hooks.derive.verbs.caller import Caller
-from resume_hooks.errors import NoMark, UsageError
+from resume_hooks.errors import MarkNotFound, UsageError
 from resume_hooks.parts.marks.fork_point import list_remarks_on_newer_parent_turns
 from resume_hooks.parts.marks.state import Mark, check_not_subagent, use_up_mark
 from resume_hooks.paths import Where
@@ -275,7 +275,7 @@ def plan_back(
 
     A fork needs no report, because its child also gets a digest of what the fork found. If the mark
     cannot be found, the child contains only the report and a warning. Raise MarkInSubagent for a
-    sub-agent's transcript, UsageError if the report is empty or too long, and NoMark for a fork
+    sub-agent's transcript, UsageError if the report is empty or too long, and MarkNotFound for a fork
     without a conversation of its own.
     """
     check_not_subagent(session)
@@ -291,7 +291,7 @@ def plan_back(
     fork_digest_text = ""
     if mark.left_parent_id:
         if omitted_records is None:
-            raise NoMark(
+            raise MarkNotFound(
                 f"Nothing has been said in this fork since it branched off from its parent {mark.left_parent_id}",
                 f"To continue in the parent, run this in Claude Code: /resume {mark.left_parent_id}",
             )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.errors import MarkInSubagent, NoMark, NothingToMark, UsageError, WriteFailed
+from resume_hooks.errors import MarkInSubagent, MarkNotFound, NothingToMark, UsageError, WriteFailed
 from resume_hooks.hooks import hook_state
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import SessionFile
@@ -181,7 +181,7 @@ def wait_for_mark(session_id: str) -> Mark | None:
 def use_up_mark(mark: Mark) -> Iterator[None]:
     """Delete a mark if the ``with`` block succeeds.
 
-    The point where a fork branched off from its parent is never deleted. Raise NoMark if the mark
+    The point where a fork branched off from its parent is never deleted. Raise MarkNotFound if the mark
     is no longer the session's active mark, or if another ``back`` command is using it.
     """
     if mark.left_parent_id:
@@ -189,10 +189,10 @@ def use_up_mark(mark: Mark) -> Iterator[None]:
         return
     name = _format_state_file_name(mark.session_id)
     if not hook_state.claim_note(name):
-        raise NoMark(BACK_ALREADY_RUNNING_MESSAGE, "Wait a moment.")
+        raise MarkNotFound(BACK_ALREADY_RUNNING_MESSAGE, "Wait a moment.")
     try:
         if find_mark(mark.session_id) != mark:
-            raise NoMark(NO_MARK_MESSAGE, "The mark was used or replaced in the meantime.")
+            raise MarkNotFound(NO_MARK_MESSAGE, "The mark was used or replaced in the meantime.")
         yield
         hook_state.consume_note(name)
     finally:

@@ -25,9 +25,10 @@ PART = Part(
     answers=(
         Answer(questions.likely_folders_of_session, "find_moved_repo:find_likely_new_folders"),
         Answer(questions.note_on_session, "copies:format_copies_note"),
-        Answer(questions.line_at_start_in_new_folder, "rehome:format_moved_folder_notice"),
+        Answer(questions.start_notice_in_new_folder, "rehome:format_moved_folder_notice"),
         Answer(
-            questions.module_line_in_new_folder, "rehome:format_moved_folder_notice_after_search"
+            questions.notice_after_search_in_new_folder,
+            "rehome:format_moved_folder_notice_after_search",
         ),
         Answer(questions.note_on_other_sessions, "rehome:format_other_sessions_note"),
     ),

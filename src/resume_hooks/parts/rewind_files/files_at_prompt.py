@@ -81,7 +81,7 @@ def parse_target(text: str) -> RewindTarget:
     if (
         number.isascii()
         and number.isdigit()
-        and len(number) <= record_references.MAX_LINE_DIGITS
+        and len(number) <= record_references.MAX_LINE_NUMBER_DIGITS
         and int(number)
     ):
         return RewindTarget(int(number), 0, None)

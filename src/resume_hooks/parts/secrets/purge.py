@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from resume_hooks.archive.vault import commit, rewrite
 from resume_hooks.archive.vault.trash import list_trashed_sessions
 from resume_hooks.derive.child import claims
-from resume_hooks.errors import ResumeHooksError, SessionOpen, WriteFailed
+from resume_hooks.errors import ResumeHooksError, SessionInUse, WriteFailed
 from resume_hooks.parts.secrets.cleaner import SecretCleaner
 from resume_hooks.parts.secrets.findings import (
     REMAINING_STATE,
@@ -46,7 +46,7 @@ from resume_hooks.parts.secrets.locations import (
     is_record_file,
 )
 from resume_hooks.paths import Where, make_private_folder
-from resume_hooks.search.index.connect import delete_index, opened_index
+from resume_hooks.search.index.connect import delete_index, open_index
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folder
 from resume_hooks.sessions.held_links import remove_links
@@ -155,7 +155,7 @@ def _wait_and_list_busy_archives(
             try:
                 with commit.lock_archived(location.session_id, where):
                     pass
-            except SessionOpen as error:
+            except SessionInUse as error:
                 vault_location = location._replace(
                     kind=VAULT_COPY, path=archive_folder(location.session_id, where)
                 )
@@ -280,7 +280,7 @@ def _rebuild_index_and_update_state(
         )
     affected_file = affected_file._replace(scrub_state=REMOVED_STATE)
     try:
-        with opened_index(where):
+        with open_index(where):
             return affected_file
     except ResumeHooksError as error:
         return affected_file._replace(

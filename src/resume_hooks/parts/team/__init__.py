@@ -42,10 +42,10 @@ PART = Part(
     answers=(
         Answer(questions.notes_after_delete, "answers:queue_deletion_on_server"),
         Answer(questions.notes_after_scrub, "answers:queue_scrubbed_sessions"),
-        Answer(questions.line_at_start, "team_file:report_push_failure"),
+        Answer(questions.session_start_notice, "team_file:report_push_failure"),
         Answer(questions.do_work_after_start, "answers:push_unsent_sessions_if_enabled"),
         Answer(questions.push_session_after_turn, "background:main"),
-        Answer(questions.needs_database_driver, "team_file:read_team"),
+        Answer(questions.find_reason_for_database_driver, "team_file:read_team"),
         Answer(questions.session_store, "sdk_store:PostgresSessionStore"),
     ),
 )

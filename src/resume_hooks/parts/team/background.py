@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from resume_hooks import settings
 from resume_hooks.archive import data_rules
-from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen, UsageError
+from resume_hooks.errors import ResumeHooksError, SessionInUse, SessionNotFound, UsageError
 from resume_hooks.hooks import hook_replies
 from resume_hooks.hooks.background import HOOK_NICENESS, MAX_INPUT_BYTES
 from resume_hooks.parts.team import team_file
@@ -271,7 +271,7 @@ def main() -> None:
         )
     # If another process is already waiting to push this session, that process will also push this
     # turn.
-    with contextlib.suppress(SessionOpen):
+    with contextlib.suppress(SessionInUse):
         if pause:
             with lock_folder(
                 waiting_mark,

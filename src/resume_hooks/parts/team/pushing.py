@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from resume_hooks.archive import data_rules
 from resume_hooks.derive.imports.read_bundle import is_valid_file_name
-from resume_hooks.errors import ImportFailed, SessionNotFound, SessionOpen
+from resume_hooks.errors import ImportFailed, SessionInUse, SessionNotFound
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.chunks import (
     MAX_CHUNK_BYTES,
@@ -165,7 +165,7 @@ def push_session(
         return PushResult(session.session_id, title, _RESULTS_BY_SQLSTATE[error.sqlstate])
     except _LocalFileShorterError:
         return PushResult(session.session_id, title, "shorter")
-    except SessionOpen:
+    except SessionInUse:
         return PushResult(session.session_id, title, "busy")
 
 

@@ -142,13 +142,13 @@ def find_changed_and_deleted_files(
     if archived_sessions and archived_sessions.states:
         file_work += (
             item
-            for item in _find_archived_work(db, missing_files, archived_sessions)
+            for item in _find_changed_archived_files(db, missing_files, archived_sessions)
             if item.file.path not in present_paths
         )
     return file_work, [row.file_id for row in missing_files.values()]
 
 
-def _find_archived_work(
+def _find_changed_archived_files(
     db: sqlite3.Connection,
     missing_files: dict[str, _IndexedFile],
     archived_sessions: ArchivedSessions,

@@ -28,7 +28,7 @@ from resume_hooks.search.index.changed_files import (
 from resume_hooks.search.index.database import (
     INDEX_VERSION,
     index_file_path,
-    open_index,
+    open_database,
     open_index_read_only,
     open_temporary_index,
     remove_index,
@@ -52,7 +52,7 @@ MAX_LOCK_WAIT_SECONDS = (
     10.0  # maximum number of seconds to wait while another command writes the index
 )
 
-MIN_DIRECT_SEARCH_BYTES = 32 * 1024 * 1024
+MIN_UNINDEXED_BYTES_FOR_DIRECT_SEARCH = 32 * 1024 * 1024
 """If more bytes than this must be indexed, a search first searches the unindexed files directly.
 
 If fewer bytes must be indexed, indexing them takes no longer than a direct search.
@@ -62,7 +62,7 @@ _BACKGROUND_UPDATE_SCRIPT = (
     "import sys; sys.path[:0] = sys.argv[1:]; from resume_hooks.search.index.connect import "
     "run_background_update; run_background_update()"
 )
-MAX_BACKGROUND_SECONDS = 240.0  # the time limit of the background process in seconds
+MAX_BACKGROUND_UPDATE_SECONDS = 240.0  # the time limit of the background process in seconds
 BACKGROUND_NICENESS = 10
 # Minimum number of seconds for indexing after the unindexed files were searched directly.
 MIN_INDEXING_SECONDS = 0.3
@@ -88,7 +88,7 @@ class OpenIndex(NamedTuple):
 
 
 @contextlib.contextmanager
-def opened_index(
+def open_index(
     where: Where,
     *,
     max_seconds: float = float("inf"),
@@ -185,7 +185,7 @@ def run_background_update() -> None:
     with contextlib.suppress(OSError, AttributeError):  # Windows has no os.nice.
         os.nice(BACKGROUND_NICENESS)
     with contextlib.suppress(ResumeHooksError):
-        update_stored_index(Where(), _Deadline(MAX_BACKGROUND_SECONDS))
+        update_stored_index(Where(), _Deadline(MAX_BACKGROUND_UPDATE_SECONDS))
 
 
 def delete_index(where: Where) -> None:
@@ -248,7 +248,7 @@ class _UpdateTask:
         work, deleted_ids = find_changed_and_deleted_files(
             index.db, self.files, self.archived_sessions
         )
-        if sum(item.byte_count for item in work) > MIN_DIRECT_SEARCH_BYTES:
+        if sum(item.byte_count for item in work) > MIN_UNINDEXED_BYTES_FOR_DIRECT_SEARCH:
             words_by_path = self._find_words_in_files(work)
         else:
             words_by_path = {}
@@ -411,7 +411,7 @@ def _open_database_and_postings(where: Where, *, is_writing: bool) -> OpenIndex:
     """
     while True:
         identity = _file_identity(index_file_path(where))
-        db = open_index(where)
+        db = open_database(where)
         index = OpenIndex(db, Postings(None), UpdateOutcome(), [])
         with _close_on_error(index):
             has_files = db.execute("SELECT 1 FROM files").fetchone() is not None

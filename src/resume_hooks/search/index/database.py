@@ -61,7 +61,7 @@ def words_folder(where: Where) -> str:
     return os.path.join(where.state, WORDS_FOLDER_NAME)
 
 
-def open_index(where: Where) -> sqlite3.Connection:
+def open_database(where: Where) -> sqlite3.Connection:
     """Open the SQLite file for writing, and create it if it is missing.
 
     Raise IndexDamaged or IndexUnusable.

@@ -33,7 +33,7 @@ MAX_PATH_CHARACTERS = 4_096
 SEARCH_AGENT_NAMES = frozenset({"resume-hooks:session-searcher", "session-searcher"})
 """Names of agents that only search. Their tasks and answers repeat the texts that they found."""
 
-_OWN_CALL_PATTERN = re.compile(
+_ENGINE_CALL_PATTERN = re.compile(
     r"""\s*(?:cd \S+ && )?"""
     r"""(?:"[^"]*/hooks/engine"|'[^']*/hooks/engine'|\S*/hooks/engine|(?:\S*python\S* -m )?resume[-_]hooks)"""
     r"""\s+(?:search|outline|read|lineage|sessions|info|find-\w+)\b[^;&|<>`$\n]*\Z"""
@@ -155,7 +155,7 @@ class TextExtractor:
             elif kind == records.THINKING:
                 inputs.append(get_string(block, "thinking"))
             elif kind in {records.CALL, records.SERVER_CALL}:
-                tools.append(self._add_call_and_return_tool(block, inputs, files))
+                tools.append(self._add_tool_call(block, inputs, files))
         if tools:
             role = "call"
         elif any(reply):
@@ -172,10 +172,10 @@ class TextExtractor:
             tuple(files),
         )
 
-    def _add_call_and_return_tool(self, block: Record, inputs: list[str], files: list[str]) -> str:
+    def _add_tool_call(self, block: Record, inputs: list[str], files: list[str]) -> str:
         name, values = get_string(block, "name"), records.get_mapping(block, "input")
         if name == "Bash":
-            own_call = _OWN_CALL_PATTERN.match(get_string(values, "command"))
+            own_call = _ENGINE_CALL_PATTERN.match(get_string(values, "command"))
         else:
             own_call = None
         is_searcher = (

@@ -41,12 +41,14 @@ from resume_hooks.transcripts.turns import opens_turn
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-MAX_OPEN_CALLS = 50  # Maximum number of unanswered calls that are remembered for the next part.
+MAX_UNANSWERED_CALLS = (
+    50  # Maximum number of unanswered calls that are remembered for the next part.
+)
 # Maximum length of a branch or tool name in characters. A longer text cannot be a name.
 MAX_LABEL_CHARACTERS = 255
 # If a file has been unchanged for this number of seconds, its last line is indexed even if it is
 # unfinished.
-MIN_UNCHANGED_SECONDS = 60.0
+MIN_SECONDS_SINCE_CHANGE = 60.0
 FULL_PART_BYTES = 2 * 1024 * 1024
 """The approximate number of bytes in a part. A part ends with the line that reaches this size.
 
@@ -111,7 +113,7 @@ def read_parts(job: ReadJob) -> Iterator[Part | None]:
 
 def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     status = os.fstat(stream.fileno())
-    is_settled = abs(time.time() - status.st_mtime) > MIN_UNCHANGED_SECONDS
+    is_settled = abs(time.time() - status.st_mtime) > MIN_SECONDS_SINCE_CHANGE
     stream.seek(start.offset)
     reader = _RecordReader(job, start)
     end, lines, is_full, is_torn = start.offset, start.line_count, False, False
@@ -129,7 +131,7 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
         )
     else:
         line = None
-    open_calls = tuple(reader.extractor.open_calls.items())[-MAX_OPEN_CALLS:]
+    open_calls = tuple(reader.extractor.open_calls.items())[-MAX_UNANSWERED_CALLS:]
     copy_detector_times = reader.copy_detector.until, reader.copy_detector.latest
     if is_full:
         next_position = ReadPosition(
@@ -215,7 +217,7 @@ class _RecordReader:
                 % _ID_MODULUS,
                 0,
             )
-        words = weighted_words(texts)
+        words = encode_weighted_words(texts)
         text_bytes = "".join(texts[2:6]).encode("utf-8", "replace")
         self.words_bytes += len(words)
         fields = {
@@ -238,7 +240,7 @@ class _RecordReader:
         self.documents.add_record(self.turn, words.decode(), fields)
 
 
-def weighted_words(texts: RecordTexts) -> bytes:
+def encode_weighted_words(texts: RecordTexts) -> bytes:
     """Return the words of a record. Words that the user or the model wrote occur twice in the result."""
     spoken_words = []
     for text in (texts.prompt, texts.reply):

@@ -34,9 +34,11 @@ MAX_CACHED_TOKENS = 200_000
 Long tokens are not cached.
 """
 
-_WORD_BYTE_VALUES = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
+_BYTES_ALLOWED_IN_WORDS = frozenset(
+    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+)
 _WORD_BYTE_TABLE = bytes(
-    byte if byte in _WORD_BYTE_VALUES or byte >= 0x80 else 0x20 for byte in range(256)
+    byte if byte in _BYTES_ALLOWED_IN_WORDS or byte >= 0x80 else 0x20 for byte in range(256)
 )
 _SYMBOL_PATTERN = re.compile(
     rb"\xe2[\x80-\xaf][\x80-\xbf]|\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xef\xbf\xbd"

@@ -34,7 +34,7 @@ CHUNK_OVERLAP_BYTES = 256
 # searched for without its last letter, if at least this number of letters remain.
 MIN_STEM_LETTERS = 3
 
-CONTEXT_BYTES_AROUND_LETTER = (
+BYTES_DECODED_AROUND_LETTER = (
     64  # how many bytes before and after a non-ASCII letter are decoded with it
 )
 
@@ -87,12 +87,12 @@ of lines that are taken into account.
 class FileWords(NamedTuple):
     """The query's terms that a file contains. A term is given as its number.
 
-    ``line_lengths`` maps a set of terms to the lengths in bytes of the shortest lines that contain
+    ``shortest_line_lengths`` maps a set of terms to the lengths in bytes of the shortest lines that contain
     exactly these terms.
     """
 
     term_numbers: frozenset[int]
-    line_lengths: Mapping[frozenset[int], Sequence[int]]
+    shortest_line_lengths: Mapping[frozenset[int], Sequence[int]]
 
 
 class RawWordSearch:
@@ -259,7 +259,7 @@ def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
     letters adds this fraction of its weight.
     """
     line_relevances = []
-    for terms, lengths in words.line_lengths.items():
+    for terms, lengths in words.shortest_line_lengths.items():
         weight = sum(map(weights.__getitem__, terms))
         for length in lengths:
             line_relevances.append(
@@ -271,7 +271,7 @@ def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
                 )
             )
     best_relevances = heapq.nlargest(_MAX_COUNTED_LINES, line_relevances)
-    other_terms = words.term_numbers.difference(*words.line_lengths)
+    other_terms = words.term_numbers.difference(*words.shortest_line_lengths)
     return sum(best_relevances[:1]) + _OTHER_LINES_WEIGHT * (
         sum(best_relevances[1:]) + sum(map(weights.__getitem__, other_terms))
     )
@@ -324,10 +324,10 @@ def _find_non_ascii_words(
         positions.append(match.start())
     excerpts, start, end = list[bytes](), 0, 0
     for position in sorted(positions):
-        if position - CONTEXT_BYTES_AROUND_LETTER > end:
+        if position - BYTES_DECODED_AROUND_LETTER > end:
             excerpts.append(text[start:end])
-            start = position - CONTEXT_BYTES_AROUND_LETTER
-        end = position + CONTEXT_BYTES_AROUND_LETTER
+            start = position - BYTES_DECODED_AROUND_LETTER
+        end = position + BYTES_DECODED_AROUND_LETTER
     excerpts.append(text[start:end])
     words = b" ".join(excerpts).translate(_WORD_BYTE_TABLE).split()
     return {word for word in words if not word.isascii() or b"\\u" in word}

@@ -89,7 +89,7 @@ class _FileUpdate:
             (item for item in work if not item.is_unchanged),
             key=lambda item: (-item.relevance, -item.file.mtime_ns),
         )
-        remaining, certain_ids = self._mark_files_as_doubtful(remaining, deleted_ids)
+        remaining, certain_ids = self._mark_changing_files_as_doubtful(remaining, deleted_ids)
         total = sum(item.byte_count for item in remaining)
         bytes_done, finished_files, seen_files = 0, 0, 0
         self._db.execute("BEGIN IMMEDIATE")
@@ -115,7 +115,7 @@ class _FileUpdate:
             finished_files, bytes_done, len(remaining) - seen_files, max(0, total - bytes_done)
         )
 
-    def _mark_files_as_doubtful(
+    def _mark_changing_files_as_doubtful(
         self, work: Sequence[FileWork], deleted_ids: Collection[int]
     ) -> tuple[list[FileWork], list[int]]:
         """Mark as doubtful the files that will change.

@@ -88,9 +88,9 @@ class Agent(Protocol):
         """
         return contextlib.nullcontext(path)
 
-    def original_path(self, path: str) -> str:
+    def original_path(self, converted_path: str) -> str:
         """Return the path of the agent's own file for a path from ``to_common_format``."""
-        return path
+        return converted_path
 
     def find_file_by_id(self, file_id: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
         """Return the path of a file that contains an earlier part of a session.

@@ -52,7 +52,7 @@ class AgentRow(NamedTuple):
     strategy_entry_point: str
     writer_entry_point: str
     defect_finder_entry_point: str
-    loss_check_entry_point: str
+    loss_checker_entry_point: str
     model_entry_point: str
 
     def agent_home(self, where: Where) -> str:
@@ -168,7 +168,7 @@ CLAUDE_ROW = AgentRow(
     strategy_entry_point="sessions.agents.claude:Claude",
     writer_entry_point="derive.claude_writer:ClaudeWriter",
     defect_finder_entry_point="",
-    loss_check_entry_point="",
+    loss_checker_entry_point="",
     model_entry_point="derive.model.headless:make_headless_model",
 )
 """The row of Claude Code. fsck checks Claude Code's transcripts directly, because they have the
@@ -182,11 +182,13 @@ AGENT_NAMES = tuple(AGENT_ROWS)
 RESUMABLE_AGENT_NAMES = tuple(row.name for row in AGENT_ROWS.values() if row.session_id_variable)
 """The names of the agents that can continue a session."""
 
-INCOMPLETE_AGENT_NAMES = frozenset(row.name for row in AGENT_ROWS.values() if row.loss_note)
+NAMES_OF_AGENTS_WITH_PARTIAL_SESSIONS = frozenset(
+    row.name for row in AGENT_ROWS.values() if row.loss_note
+)
 """The names of the agents whose sessions are known only in part, for example only by their prompts.
 """
 
-LISTABLE_AGENT_NAMES = (CLAUDE_NAME, *INCOMPLETE_AGENT_NAMES)
+LISTABLE_AGENT_NAMES = (CLAUDE_NAME, *NAMES_OF_AGENTS_WITH_PARTIAL_SESSIONS)
 """The names of the agents whose sessions are listed without ``--agent``.
 
 Claude Code can open its own sessions. For the other agents in this list, only the prompts exist,

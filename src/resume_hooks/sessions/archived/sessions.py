@@ -27,7 +27,7 @@ def project_folder_of_session(path: str, where: Where) -> str:
 
     For an archived copy, return the project folder that contained the client's file.
     """
-    archived = _find_archived_of_path(path, where)
+    archived = _find_archived_session_of_copy(path, where)
     if archived:
         return os.path.join(where.projects, archived.project)
     return os.path.dirname(os.path.abspath(path))
@@ -35,7 +35,7 @@ def project_folder_of_session(path: str, where: Where) -> str:
 
 def client_path(path: str, where: Where) -> str:
     """Return the path of the client's file if ``path`` is an archived copy, or else ``path`` itself."""
-    archived = _find_archived_of_path(path, where)
+    archived = _find_archived_session_of_copy(path, where)
     if archived:
         return os.path.join(where.projects, archived.project, path_below_project(path, where))
     return original_path(path, where)
@@ -63,7 +63,7 @@ def open_archived(archived: ArchivedSession, where: Where) -> SessionFile:
 
 def archive_fields(path: str, where: Where) -> dict[str, object]:
     """Return the fields of a JSON answer that describe whether a session is an archived copy."""
-    archived = _find_archived_of_path(path, where)
+    archived = _find_archived_session_of_copy(path, where)
     return {
         "kept": archived is not None,
         "form": "packed" if archived else None,
@@ -74,10 +74,10 @@ def archive_fields(path: str, where: Where) -> dict[str, object]:
 def require_client_file(session: SessionFile, where: Where) -> None:
     """Raise OnlyArchived if the client's file is gone. The archived copy must not be changed."""
     if is_archived_copy(session.path, where):
-        raise make_only_archived_error(session.session_id)
+        raise make_no_client_file_error(session.session_id)
 
 
-def make_only_archived_error(session_id: str) -> OnlyArchived:
+def make_no_client_file_error(session_id: str) -> OnlyArchived:
     """Return the error for a session of which only the archived copy is left.
 
     A verb that needs the client's file raises this error.
@@ -90,7 +90,7 @@ def make_only_archived_error(session_id: str) -> OnlyArchived:
     )
 
 
-def _find_archived_of_path(path: str, where: Where) -> ArchivedSession | None:
+def _find_archived_session_of_copy(path: str, where: Where) -> ArchivedSession | None:
     session_id = session_id_of_copy(path, where)
     if session_id:
         return find_archived(session_id, where)

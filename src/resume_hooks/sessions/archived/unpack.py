@@ -195,7 +195,7 @@ def _unpack_all_files(archived: ArchivedSession, where: Where) -> str:
     if not _is_complete(folder, archived):
         with _convert_read_error(archived):
             make_private_folder(session_folder, where)
-            _limit_unpacked_size(where, archived.size, kept_folder=folder)
+            _make_room_for_unpacking(where, archived.size, kept_folder=folder)
             _unpack_into_folder(archived, session_folder, folder, where)
     with contextlib.suppress(OSError):
         os.utime(folder)
@@ -308,7 +308,7 @@ def sha256_of_chunks(chunks: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _limit_unpacked_size(where: Where, needed_bytes: int, kept_folder: str) -> None:
+def _make_room_for_unpacking(where: Where, needed_bytes: int, kept_folder: str) -> None:
     """Remove the least recently used unpacked sessions until there is space for the new one.
 
     Also remove temporary files of interrupted runs. ``kept_folder`` is never removed.

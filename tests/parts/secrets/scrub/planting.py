@@ -23,7 +23,7 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.trim_in_place import trim_in_place
 from resume_hooks.paths import Where
-from resume_hooks.search.index.connect import opened_index
+from resume_hooks.search.index.connect import open_index
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived import manifest, unpack
 from resume_hooks.sessions.session_files import session_file
@@ -242,7 +242,7 @@ def plant_secrets(home: ConfigHome) -> PlantedHome:
             home.root / "docs" / "2026-01-31-token-11111111.md", f"# Token {one}\n".encode()
         )
         stored_settings.store_setting("handoff_dir", str(document.parent), where)
-    with opened_index(where):
+    with open_index(where):
         pass
     lost = write_old_file(own / "subagents" / "agent-3.jsonl", session_bytes(agent))
     link_sessions.link_all_sessions(where, lambda: False)

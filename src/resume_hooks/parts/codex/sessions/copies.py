@@ -49,7 +49,7 @@ class ThreadCopies:
 
     def __init__(self, folder: str, agent: str, where: Where) -> None:
         self._folder = folder
-        self._root = removal.find_removal_root(folder, where.state)
+        self._root = removal.find_folder_limiting_removal(folder, where.state)
         self._agent = agent
         self._where = where
 

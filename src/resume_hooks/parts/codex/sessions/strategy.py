@@ -136,11 +136,11 @@ class Codex:
             if not copy_existed:
                 self._copies.remove_copy(copy_path)
 
-    def original_path(self, path: str) -> str:
+    def original_path(self, converted_path: str) -> str:
         """Return the rollout from which a copy was made. Return any other path unchanged."""
-        if self._copies.contains_path(path):
-            return self._copies.read_original_path(path) or path
-        return path
+        if self._copies.contains_path(converted_path):
+            return self._copies.read_original_path(converted_path) or converted_path
+        return converted_path
 
     def find_file_by_id(self, file_id: str) -> str | None:
         """Return the path of the rollout whose id is ``file_id``, or None if there is no such rollout."""

@@ -15,7 +15,7 @@ from resume_hooks.cli.child import (
 )
 from resume_hooks.cli.options import current_folder
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.errors import NoMark
+from resume_hooks.errors import MarkNotFound
 from resume_hooks.parts.marks import plan_back, state
 from resume_hooks.parts.marks.cards import describe_what_stays_unchanged
 from resume_hooks.parts.marks.fork_point import find_fork_point
@@ -41,7 +41,7 @@ def go_back(options: BackOptions) -> None:
     mark = state.find_mark(session.session_id) or find_fork_point(session, options.where)
     if mark is None:
         remedy = f"Set a mark first: resume-hooks mark {session.session_id}"
-        raise NoMark(state.NO_MARK_MESSAGE, f"{remedy}. Only a fork can go back without a mark.")
+        raise MarkNotFound(state.NO_MARK_MESSAGE, f"{remedy}. Only a fork can go back without a mark.")
     if options.report != "-":
         report = options.report
     else:

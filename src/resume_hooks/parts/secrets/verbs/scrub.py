@@ -20,7 +20,7 @@ from resume_hooks.cli.child import (
 from resume_hooks.cli.options import current_folder, parse_time_option
 from resume_hooks.cli.output import facts_table, print_text, show_work_progress
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.errors import ExitCode, SessionOpen, UsageError
+from resume_hooks.errors import ExitCode, SessionInUse, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
 from resume_hooks.parts.secrets.audit import Audit, audit_sessions_for_secrets
 from resume_hooks.parts.secrets.file_scan import PLACE_FOR_SECRETS_IN_FOLDER_NAMES
@@ -145,7 +145,7 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> Exi
     is_scrubbed_in_place = False
     if scrub_findings.locations_to_change and not options.dry_run:
         if scrub_findings.open_reason:
-            raise SessionOpen(
+            raise SessionInUse(
                 f"The session may be open: {scrub_findings.open_reason}",
                 "Quit the session's client, wait a minute, and run the command again.",
             )
