@@ -56,7 +56,7 @@ class NothingWritten(NamedTuple, Generic[PlanT_co]):
     accompanying_files: AccompanyingFiles = AccompanyingFiles()
 
 
-class PartQuestion(NamedTuple):
+class Question(NamedTuple):
     """A question to the user. If the user answers yes, the child is written or the session is repaired.
 
     ``form_text`` is a text of a few lines for a client that asks for the answer in a form.
@@ -93,9 +93,7 @@ class PendingAnswer(NamedTuple):
 
 
 AnyOpenedSession = OpenedSession["ChildPlan | None"]
-Outcome = (
-    AnyOpenedSession | NothingWritten["ChildPlan | None"] | PartQuestion | Report | PendingAnswer
-)
+Outcome = AnyOpenedSession | NothingWritten["ChildPlan | None"] | Question | Report | PendingAnswer
 
 
 def make_text_report(text: str) -> Report:

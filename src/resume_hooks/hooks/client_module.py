@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import questions, settings
-from resume_hooks.derive.outcome import OpenedSession, Outcome, PartQuestion, PendingAnswer, Report
+from resume_hooks.derive.outcome import OpenedSession, Outcome, PendingAnswer, Question, Report
 from resume_hooks.derive.trim.options import IN_PLACE_WORD
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, hook_replies, prompt
@@ -256,7 +256,7 @@ def _make_instruction_for_outcome(
             return {"wait": status}
         case PendingAnswer(status, model_prompt):
             return {"wait": status, "fork": model_prompt}
-        case PartQuestion(question_text, _, has_in_place) if has_screen:
+        case Question(question_text, _, has_in_place) if has_screen:
             offers_in_place = has_in_place and not compaction.reason_for_client_compaction(event)
             return {
                 "ask": plain_text(question_text),

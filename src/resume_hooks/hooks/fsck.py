@@ -13,7 +13,7 @@ from resume_hooks.derive.outcome import (
     AnyOpenedSession,
     OpenedSession,
     Outcome,
-    PartQuestion,
+    Question,
     make_text_report,
 )
 from resume_hooks.errors import ResumeHooksError
@@ -69,7 +69,7 @@ def answer_request(request: Request) -> Outcome:
             "The API refuses this session, and its file has no defect that a repair "
             f"would fix. {handoff_hint}"
         )
-    return PartQuestion(_repair_question(repair_plan, defects))
+    return Question(_repair_question(repair_plan, defects))
 
 
 def _plan_repair_of_request(request: Request) -> RepairPlan:

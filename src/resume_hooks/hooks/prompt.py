@@ -192,8 +192,8 @@ def make_outcome_card(
     from resume_hooks.derive.outcome import (
         NothingWritten,
         OpenedSession,
-        PartQuestion,
         PendingAnswer,
+        Question,
         Report,
     )
 
@@ -207,7 +207,7 @@ def make_outcome_card(
             return child_card(action, receipt, copied, facts, is_slash=is_slash, parent=parent)
         case Report(make_text, text_to_copy):
             return make_text(copy_text(text_to_copy))
-        case PartQuestion(_, card):
+        case Question(_, card):
             return card
         case PendingAnswer(status):
             return status
