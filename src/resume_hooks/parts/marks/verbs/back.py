@@ -41,7 +41,9 @@ def go_back(options: BackOptions) -> None:
     mark = state.find_mark(session.session_id) or find_fork_point(session, options.where)
     if mark is None:
         remedy = f"Set a mark first: resume-hooks mark {session.session_id}"
-        raise MarkNotFound(state.NO_MARK_MESSAGE, f"{remedy}. Only a fork can go back without a mark.")
+        raise MarkNotFound(
+            state.NO_MARK_MESSAGE, f"{remedy}. Only a fork can go back without a mark."
+        )
     if options.report != "-":
         report = options.report
     else:
