@@ -352,8 +352,8 @@ class _SplitSession(NamedTuple):
     """A session that was split at a mark.
 
     ``kept_nodes`` are the records up to the mark, and ``omitted_nodes`` those after it. If the mark
-    cannot be found, ``missing_mark_reason`` says why, and no records are kept. ``user_remarks`` are for
-    the user.
+    cannot be found, ``missing_mark_reason`` says why, and no records are kept. ``user_remarks`` are
+    for the user.
     """
 
     parent: ParentScan

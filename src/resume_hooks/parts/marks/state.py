@@ -45,8 +45,8 @@ class Mark(NamedTuple):
     """A point in a session, after one of its records.
 
     ``uuid`` is the id of this record. ``record`` is the line number of the record, counted from 0,
-    when the mark was set. If the mark is the point where a fork branched off from its parent, ``left_parent_id``
-    is the id of the parent. Otherwise ``left_parent_id`` is ``""``.
+    when the mark was set. If the mark is the point where a fork branched off from its parent,
+    ``left_parent_id`` is the id of the parent. Otherwise ``left_parent_id`` is ``""``.
     """
 
     session_id: str
@@ -91,8 +91,8 @@ def make_mark_at_end(session: SessionFile, goal: str = "") -> PlacedMark:
     """Return a mark at the current end of the session, without storing it.
 
     While the model is working, the mark is after the last complete step. Raise NothingToMark if the
-    session has no conversation yet, MarkInSubagent for a sub-agent's transcript, and UsageError if the
-    goal is too long.
+    session has no conversation yet, MarkInSubagent for a sub-agent's transcript, and UsageError if
+    the goal is too long.
     """
     goal = replace_surrogates(goal.strip())
     if len(goal) > MAX_GOAL_CHARACTERS:

@@ -176,8 +176,8 @@ class AuditCache:
     def save_scans(self, *, has_searched_all_files: bool) -> str:
         """Write the cache to its file. Return a warning if this fails, and otherwise ``""``.
 
-        If all files were searched, ``has_searched_all_files`` is true, and the results for deleted files are
-        removed.
+        If all files were searched, ``has_searched_all_files`` is true, and the results for deleted
+        files are removed.
         """
         if has_searched_all_files and self._files.keys() - self._seen_paths:
             self._files = {

@@ -57,8 +57,8 @@ class FileScan(NamedTuple):
     """The result of searching a file.
 
     ``inode``, ``file_bytes`` and ``mtime_ns`` identify the state of the file. ``line_count`` is the
-    number of the file's complete lines, and ``scanned_byte_count`` is their total size. ``edge_digest``
-    is a digest of the first and last bytes of these lines.
+    number of the file's complete lines, and ``scanned_byte_count`` is their total size.
+    ``edge_digest`` is a digest of the first and last bytes of these lines.
     """
 
     inode: int
@@ -79,9 +79,9 @@ def scan_file(
 ) -> FileScan:
     """Search a file for secrets, and return the result. Raise OSError if the file cannot be read.
 
-    ``last_scan`` is the result of the last search in this file, or None. If ``is_read_by_line`` is true,
-    the file is a transcript and is searched line by line. After each read, ``count_read_bytes`` is
-    called with the number of bytes that were read.
+    ``last_scan`` is the result of the last search in this file, or None. If ``is_read_by_line`` is
+    true, the file is a transcript and is searched line by line. After each read,
+    ``count_read_bytes`` is called with the number of bytes that were read.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())

@@ -93,8 +93,8 @@ class SecretsInLocation(NamedTuple):
     """The secrets in a file.
 
     ``has_unremovable_secret`` is true if the file contains a secret that cannot be removed, for
-    example in an image or an id. ``secrets_in_command_output`` are secrets in the output of commands. The
-    scanner can recognise them only if it knows the command.
+    example in an image or an id. ``secrets_in_command_output`` are secrets in the output of
+    commands. The scanner can recognise them only if it knows the command.
     """
 
     secrets: tuple[RemovedSecret, ...]
@@ -182,9 +182,9 @@ class ScrubScope(NamedTuple):
 class LocationWithSecrets(NamedTuple):
     """A file or archived session with secrets.
 
-    ``counts_by_kind`` maps each kind of secret to the number of secrets. ``scrub_state`` is one of the
-    four states, for example ``REMOVED_STATE``. ``state_reason`` is a sentence that explains the state, or
-    ``""``.
+    ``counts_by_kind`` maps each kind of secret to the number of secrets. ``scrub_state`` is one of
+    the four states, for example ``REMOVED_STATE``. ``state_reason`` is a sentence that explains the
+    state, or ``""``.
     """
 
     location: Location

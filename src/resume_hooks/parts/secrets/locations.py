@@ -127,9 +127,10 @@ def find_session_locations(
 ) -> list[Location]:
     """Return the locations of the files of all sessions, including the sessions' copies.
 
-    ``relations_by_session_id`` maps session ids to their relation to the scrubbed session. The locations are in
-    the order in which a scrub rewrites them. The scrubbed session's own transcript comes last. If
-    the scrub is interrupted, a new scrub can therefore find the secrets in the transcript again.
+    ``relations_by_session_id`` maps session ids to their relation to the scrubbed session. The
+    locations are in the order in which a scrub rewrites them. The scrubbed session's own transcript
+    comes last. If the scrub is interrupted, a new scrub can therefore find the secrets in the
+    transcript again.
     """
     locations = [
         location._replace(

@@ -134,8 +134,8 @@ def open_subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[S
 class _FoundSubagent(NamedTuple):
     """A sub-agent and the transcript that contains it.
 
-    ``line_numbers`` are the numbers of the sub-agent's lines in the transcript, or None if all lines
-    belong to the sub-agent.
+    ``line_numbers`` are the numbers of the sub-agent's lines in the transcript, or None if all
+    lines belong to the sub-agent.
     """
 
     transcript: SessionFile

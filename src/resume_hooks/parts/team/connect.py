@@ -147,8 +147,8 @@ def validate_service_name(text: str) -> str:
 def connect_to_team(service: str, *, allows_any_version: bool = False) -> Iterator[Database]:
     """Open a connection in autocommit mode for the duration of the block.
 
-    Database errors inside the block are raised as TeamRequestFailed. TeamRequestFailed is also raised if the
-    database has an unsupported schema version, unless ``allows_any_version`` is true.
+    Database errors inside the block are raised as TeamRequestFailed. TeamRequestFailed is also
+    raised if the database has an unsupported schema version, unless ``allows_any_version`` is true.
     """
     driver = _import_driver()
     with convert_driver_errors():
@@ -292,8 +292,8 @@ def convert_driver_errors() -> Iterator[None]:
 def read_schema_version(db: Database) -> int:
     """Return the version of the team schema in the database.
 
-    Raise TeamRequestFailed if the database has no team schema or if the user's role may not read the
-    version.
+    Raise TeamRequestFailed if the database has no team schema or if the user's role may not read
+    the version.
     """
     return db.fetch_value("select version::text from team.about", (), _parse_version) or 0
 
@@ -454,8 +454,8 @@ def _is_loopback_address(host: str) -> bool:
 def _translate_error(error: Exception) -> TeamRequestFailed:
     """Return a TeamRequestFailed for an error of the driver.
 
-    The message of the TeamRequestFailed contains no control characters, and none of the values that were
-    sent to the server.
+    The message of the TeamRequestFailed contains no control characters, and none of the values that
+    were sent to the server.
     """
     sqlstate = getattr(error, "sqlstate", None) or ""
     driver_message = (

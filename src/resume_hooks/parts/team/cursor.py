@@ -39,9 +39,9 @@ class UploadProgress(NamedTuple):
     """The progress of a session's upload. ``progress_by_file`` maps the name of each file to its progress.
 
     ``row_id`` is the id of the session's row on the server, or 0 if the server has none. If the
-    session was restored from the server, ``restored_from_row_id`` is the id of the row from which it was
-    restored, and otherwise 0. If ``must_replace_server_copy`` is true, the session was scrubbed after its last
-    push, and the next push must replace the server's copy.
+    session was restored from the server, ``restored_from_row_id`` is the id of the row from which
+    it was restored, and otherwise 0. If ``must_replace_server_copy`` is true, the session was
+    scrubbed after its last push, and the next push must replace the server's copy.
     """
 
     row_id: int = 0

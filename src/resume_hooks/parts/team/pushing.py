@@ -1,10 +1,10 @@
 """Push a session: send the lines that are not on the server yet.
 
 With each chunk, the push sends the digest of all previous chunks of the file, and the server
-accepts the chunk only if that digest is right. A state file on this machine records what was sent. If
-there is no state file, or if the file was rewritten, the push first compares the file with the chunks
-on the server. If the contents differ, the push begins a new generation of the session. If the file
-is only the beginning of the server's copy, the push sends nothing and returns the result
+accepts the chunk only if that digest is right. A state file on this machine records what was sent.
+If there is no state file, or if the file was rewritten, the push first compares the file with the
+chunks on the server. If the contents differ, the push begins a new generation of the session. If
+the file is only the beginning of the server's copy, the push sends nothing and returns the result
 ``shorter``.
 """
 
@@ -142,8 +142,9 @@ def push_session(
     """Upload the data of a session that the server does not have yet.
 
     With ``rescan``, also compare the data that was sent earlier with the local files, and replace
-    the server's copy if they differ. Raise TeamRequestFailed if the server does not accept the data,
-    SessionNotFound if the session was deleted, and WriteFailed if the progress cannot be saved.
+    the server's copy if they differ. Raise TeamRequestFailed if the server does not accept the
+    data, SessionNotFound if the session was deleted, and WriteFailed if the progress cannot be
+    saved.
     """
     if reason := data_rules.find_reason_not_to_copy(where):
         raise TeamRequestFailed(
@@ -171,7 +172,7 @@ def push_session(
 
 def preview_push(session: SessionFile, where: Where) -> PushResult:
     """Return the result that a first push of the session would have. The server is not contacted."""
-    counter = _PushCounter()
+    counter = _PushTotals()
     redactor = make_redactor_for_sessions([session])
     for _, path in list_names_and_paths_to_push(session):
         for chunk in cut_chunks(path, redactor):
@@ -243,7 +244,7 @@ def has_unsent_data(session: SessionFile, where: Where) -> bool:
     return False
 
 
-class _PushCounter:
+class _PushTotals:
     """Counts the chunks, records, bytes and secrets of a push."""
 
     def __init__(self) -> None:
@@ -288,7 +289,7 @@ class _SessionPush:
         self._metadata = build_session_metadata(
             session, LineageFinder(where), where, self._redactor
         )
-        self._counter = _PushCounter()
+        self._counter = _PushTotals()
 
     def _build_session_redactor(self) -> Redactor:
         """Return a redactor that knows the secrets in the unsent data and at both ends of the transcript."""
@@ -321,7 +322,7 @@ class _SessionPush:
         try:
             progress_by_file = self._send_files(row_id, progress_by_file)
         except _ContentDiffersError:
-            result, self._counter = "replaced", _PushCounter()
+            result, self._counter = "replaced", _PushTotals()
             row_id = self._find_or_create_session_row(
                 row_id,
                 must_replace_server_copy=self._rescan or upload_progress.must_replace_server_copy,

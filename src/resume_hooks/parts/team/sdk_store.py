@@ -230,7 +230,8 @@ async def _fetch_only_valid_rows(
 def _unpack_entries(chunks: Iterable[bytes]) -> list[Entry]:
     """Return the entries in compressed chunks.
 
-    Raise TeamRequestFailed if a chunk is damaged or if the entries exceed ``MAX_LOADED_BYTES`` bytes.
+    Raise TeamRequestFailed if a chunk is damaged or if the entries exceed ``MAX_LOADED_BYTES``
+    bytes.
     """
     entries: list[Entry] = []
     remaining_bytes = MAX_LOADED_BYTES

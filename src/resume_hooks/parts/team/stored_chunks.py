@@ -28,8 +28,8 @@ uncompressed chunk, because compression makes some data slightly larger."""
 class StoredChunk(NamedTuple):
     """A chunk on the server. It consists of complete lines of a file.
 
-    ``raw_byte_count`` is the size of the lines, and ``stored_byte_count`` their size after compression.
-    ``sha256`` is the digest of the lines.
+    ``raw_byte_count`` is the size of the lines, and ``stored_byte_count`` their size after
+    compression. ``sha256`` is the digest of the lines.
     """
 
     first_record_number: int
@@ -62,7 +62,7 @@ STORED_CHUNK_ROW_FORMAT = RowFormat(
 )
 
 
-class _SizedChunk(Protocol):
+class _HasStoredByteCount(Protocol):
     """An object whose compressed size on the server is known, such as a chunk."""
 
     @property
@@ -70,7 +70,7 @@ class _SizedChunk(Protocol):
         """The object's compressed size in bytes."""
 
 
-SizedChunkType = TypeVar("SizedChunkType", bound=_SizedChunk)
+SizedChunkType = TypeVar("SizedChunkType", bound=_HasStoredByteCount)
 
 
 def batch_chunks(chunks: Iterable[SizedChunkType]) -> Iterator[list[SizedChunkType]]:
@@ -91,7 +91,7 @@ def batch_chunks(chunks: Iterable[SizedChunkType]) -> Iterator[list[SizedChunkTy
 
 
 def fetch_small_chunks(
-    addresses: list[tuple[int, int]], db: Database
+    chunk_addresses: list[tuple[int, int]], db: Database
 ) -> dict[tuple[int, int], bytes]:
     """Return the compressed bytes of small chunks by address. Each has at most ``MAX_SLICE_BYTES`` bytes.
 
@@ -104,8 +104,8 @@ def fetch_small_chunks(
     )
     values = (
         MAX_SLICE_BYTES,
-        [file_row_id for file_row_id, _ in addresses],
-        [first_record_number for _, first_record_number in addresses],
+        [file_row_id for file_row_id, _ in chunk_addresses],
+        [first_record_number for _, first_record_number in chunk_addresses],
     )
     rows_of_pieces = db.fetch_rows(
         query,

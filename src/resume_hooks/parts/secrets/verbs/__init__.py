@@ -35,7 +35,7 @@ class ScrubOptions(ChildOptions, function="resume_hooks.parts.secrets.verbs.scru
     all_sessions: bool = flag(
         "--all", help="With --list: every session of every project, and the state folder."
     )
-    project: bool = flag(help="With --list: every session of this project.")
+    whole_project: bool = flag("--project", help="With --list: every session of this project.")
     since: str | None = option(
         metavar="WHEN",
         help=f"With --list: only secrets that were written since this time. {clock.TIME_EXAMPLES}",
@@ -43,25 +43,33 @@ class ScrubOptions(ChildOptions, function="resume_hooks.parts.secrets.verbs.scru
     in_place: bool = flag(
         help="Remove the secrets from the session, all its copies, and its children."
     )
-    kind: tuple[str, ...] = option(
+    kinds: tuple[str, ...] = option(
+        "--kind",
         multiple=True,
         metavar="KIND",
         help="Only secrets of this kind. --list shows the names of the kinds.",
     )
-    secret_stdin: bool = flag(
-        help="Also remove the secrets that are read from stdin, one per line. A terminal asks for one secret."
+    must_read_secrets_from_stdin: bool = flag(
+        "--secret-stdin",
+        help="Also remove the secrets that are read from stdin, one per line. A terminal asks for one secret.",
     )
-    lineage: bool = flag(help="With --in-place: also scrub the session's ancestors.")
-    everywhere: bool = flag(
-        help="With --in-place: also scrub all other sessions that contain these secrets."
+    include_ancestors: bool = flag(
+        "--lineage", help="With --in-place: also scrub the session's ancestors."
     )
-    backups: bool = flag(
-        help="With --in-place: also scrub the backups from which rewind-files restores."
+    include_other_sessions: bool = flag(
+        "--everywhere",
+        help="With --in-place: also scrub all other sessions that contain these secrets.",
     )
-    documents: bool = flag(
-        help="With --in-place: also scrub documents that handoffs wrote into the project."
+    include_file_backups: bool = flag(
+        "--backups",
+        help="With --in-place: also scrub the backups from which rewind-files restores.",
     )
-    client: bool = flag(
-        help="With --in-place: also scrub the client's own files, such as history.jsonl."
+    include_documents: bool = flag(
+        "--documents",
+        help="With --in-place: also scrub documents that handoffs wrote into the project.",
+    )
+    include_client_files: bool = flag(
+        "--client",
+        help="With --in-place: also scrub the client's own files, such as history.jsonl.",
     )
     yes: bool = flag(help="Do not ask.")

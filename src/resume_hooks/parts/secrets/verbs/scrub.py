@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -79,12 +80,16 @@ def scrub_session(options: ScrubOptions) -> ExitCode:
         return list_secrets(options)
     if not options.in_place:
         refuse_start_in_other_folder(options)
-    if options.secret_stdin:
+    if options.must_read_secrets_from_stdin:
         named_secrets = literals.parse_supplied_secrets(_read_secrets_from_stdin())
     else:
         named_secrets = {}
     scrub_scope = ScrubScope(
-        options.lineage, options.everywhere, options.backups, options.documents, options.client
+        options.include_ancestors,
+        options.include_other_sessions,
+        options.include_file_backups,
+        options.include_documents,
+        options.include_client_files,
     )
     session = options.locate_session_with_answers()
     if options.in_place and session.agent != CLAUDE_NAME:
@@ -100,7 +105,7 @@ def scrub_session(options: ScrubOptions) -> ExitCode:
     scrub_findings = findings.search_all_files(
         session,
         options.where,
-        kinds=options.kind,
+        kinds=options.kinds,
         named_secrets=named_secrets,
         scope=scrub_scope,
     )
@@ -124,9 +129,9 @@ def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> Exi
     if scrub_findings.locations_to_change:
         is_foreign = scrub_findings.session.agent != CLAUDE_NAME
         command_words = ["scrub", scrub_findings.session.session_id, "--in-place"]
-        for kind in options.kind:
+        for kind in options.kinds:
             command_words.extend(("--kind", kind))
-        command_words += ["--secret-stdin"] if options.secret_stdin else []
+        command_words += ["--secret-stdin"] if options.must_read_secrets_from_stdin else []
         warnings.append(
             _UNCHANGED_PARENT_NOTE
             + ("" if is_foreign else f" To remove them: {shell_command(shlex.join(command_words))}")
@@ -274,27 +279,41 @@ def _refuse_conflicting_options(options: ScrubOptions) -> None:
     Also raise UsageError if a scrub in place must ask for confirmation but there is no terminal.
     """
     if not options.must_list_secrets and (
-        list_only_option := next(
-            filter(options.is_option_given, ("all_sessions", "project", "since")), ""
+        list_only_option := _find_given_option(
+            options, {"all_sessions": "--all", "whole_project": "--project", "since": "--since"}
         )
     ):
         raise UsageError(
-            f"--{list_only_option.partition('_')[0]} works only with --list",
+            f"{list_only_option} works only with --list",
             "Give a session, or use --list.",
         )
-    write_only_option = next(
-        filter(options.is_option_given, ("in_place", "secret_stdin", "output_dir", "start")), ""
+    write_only_option = _find_given_option(
+        options,
+        {
+            "in_place": "--in-place",
+            "must_read_secrets_from_stdin": "--secret-stdin",
+            "output_dir": "--output-dir",
+            "start": "--start",
+        },
     )
     if options.must_list_secrets and write_only_option:
         raise UsageError(
-            f"--{write_only_option.replace('_', '-')} and --list can't be combined",
+            f"{write_only_option} and --list can't be combined",
             "Give only one of them.",
         )
-    scope_names = ("lineage", "everywhere", "backups", "documents", "client")
-    scope_option = next((name for name in scope_names if options.is_option_given(name)), "")
+    scope_option = _find_given_option(
+        options,
+        {
+            "include_ancestors": "--lineage",
+            "include_other_sessions": "--everywhere",
+            "include_file_backups": "--backups",
+            "include_documents": "--documents",
+            "include_client_files": "--client",
+        },
+    )
     if scope_option and not options.in_place:
         raise UsageError(
-            f"--{scope_option} works only with --in-place",
+            f"{scope_option} works only with --in-place",
             "Without --in-place, the command only writes a child.",
         )
     if options.in_place and (options.output_dir is not None or options.start):
@@ -303,9 +322,20 @@ def _refuse_conflicting_options(options: ScrubOptions) -> None:
         options.must_ask("A scrub in place")
 
 
+def _find_given_option(options: ScrubOptions, option_names: Mapping[str, str]) -> str:
+    """Return the first option that was given, or ``""`` if none of them was given.
+
+    ``option_names`` maps the attribute of each option to the option's name.
+    """
+    for attribute_name, option_name in option_names.items():
+        if options.is_option_given(attribute_name):
+            return option_name
+    return ""
+
+
 def list_secrets(options: ScrubOptions) -> ExitCode:
     """Print where secrets were found. Return 1 if a file has secrets or cannot be read."""
-    if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
+    if sum([bool(options.locator), options.all_sessions, options.whole_project]) > 1:
         raise UsageError("SESSION, --all and --project can't be combined", "Give one of them.")
     session_ids, description = _select_sessions(options)
     if options.since is not None:
@@ -316,7 +346,7 @@ def list_secrets(options: ScrubOptions) -> ExitCode:
         audit_result = audit_sessions_for_secrets(
             options.where,
             sessions=session_ids,
-            kinds=options.kind,
+            kinds=options.kinds,
             start_time=start_time,
             progress=report_progress,
         )
@@ -382,7 +412,7 @@ class _SelectedSessions(NamedTuple):
 def _select_sessions(options: ScrubOptions) -> _SelectedSessions:
     if options.all_sessions:
         return _SelectedSessions(None, " of all sessions")
-    if options.project:
+    if options.whole_project:
         names = project_folder_names(current_folder(), options.where)
         sessions = set()
         for session in store_of_agents(options.where).sessions(names):

@@ -21,10 +21,12 @@ class InitOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setu
 
     service: str = argument(metavar="SERVICE")
     upgrade: bool = flag(help="Upgrade a team's database to the schema of this version.")
-    sql: bool = flag(help="Only print the SQL.")
+    only_print_sql: bool = flag("--sql", help="Only print the SQL.")
 
 
-class JoinOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:join_service"):
+class JoinOptions(
+    VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:join_team_of_service"
+):
     """Join the team of a libpq service. To send sessions afterwards, add a project or push a session.
 
     \b
@@ -152,7 +154,7 @@ class SessionsOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:
       resume-hooks team sessions --mine --json
     """
 
-    mine: bool = flag(help="List only your own sessions.")
+    only_own: bool = flag("--mine", help="List only your own sessions.")
 
 
 class SearchOptions(
@@ -169,7 +171,7 @@ class SearchOptions(
     """
 
     words: tuple[str, ...] = argument(nargs=-1, required=True, type=click.UNPROCESSED)
-    mine: bool = flag(help="Search only your own sessions.")
+    only_own: bool = flag("--mine", help="Search only your own sessions.")
     project: str | None = option(metavar="DIR", help="Search only the project in this folder.")
     since: str | None = option(
         metavar="WHEN",
@@ -193,12 +195,13 @@ class ResumeOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:re
     """
 
     locator: str = argument(metavar="SESSION")
-    home: str | None = option(
+    target_folder: str | None = option(
+        "--home",
         type=click.Path(exists=True, file_okay=False),
         help="The new session's folder; by default the current folder.",
     )
     force: bool = flag(help="Create a new session even if this one was already imported here.")
-    start: bool = flag(help="Open the new session in the client.")
+    must_start_client: bool = flag("--start", help="Open the new session in the client.")
     dry_run: bool = DRY_RUN_OPTION
 
 

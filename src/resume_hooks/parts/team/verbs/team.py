@@ -168,7 +168,7 @@ def print_sessions(options: SessionsOptions) -> None:
     """Print the sessions that you may see."""
     team = membership.get_joined_team(options.where)
     with connect_to_team(team.service) as db:
-        team_sessions = list_team_sessions(db, only_own=options.mine)
+        team_sessions = list_team_sessions(db, only_own=options.only_own)
     notes = [
         *db.notes,
         *([_OLDER_SESSIONS_NOTE] if len(team_sessions) >= MAX_LISTED_SESSIONS else []),
@@ -180,7 +180,7 @@ def print_sessions(options: SessionsOptions) -> None:
 
 def print_search_hits(options: SearchOptions) -> None:
     """Search the team's sessions, and print the hits."""
-    search_team_and_print_hits(options, only_own=options.mine)
+    search_team_and_print_hits(options, only_own=options.only_own)
 
 
 def resume_from_team(options: ResumeOptions) -> None:
@@ -193,7 +193,7 @@ def resume_from_team(options: ResumeOptions) -> None:
 
     team = membership.get_joined_team(options.where)
     refuse_start_in_other_folder(options)
-    home = canonical_path(options.home or current_folder())
+    home = canonical_path(options.target_folder or current_folder())
     refuse_start_without_client(options, home)
     with connect_to_team(team.service) as db:
         team_session = find_team_session(options.locator, db)
@@ -226,7 +226,7 @@ def resume_from_team(options: ResumeOptions) -> None:
     print_team_answer(
         options, data, lambda: facts_table(facts), [*receipt.warnings, *notes, *db.notes]
     )
-    if options.start and not options.dry_run:
+    if options.must_start_client and not options.dry_run:
         replace_process_with_client(
             find_client_start(
                 imported.session_id, receipt.file or receipt.parent_file, home, options.where

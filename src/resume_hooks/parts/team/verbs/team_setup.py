@@ -39,7 +39,7 @@ def create_schema(options: InitOptions) -> None:
         with connect_to_team(service, allows_any_version=True) as db:
             version = read_schema_version(db)
     sql = read_schema_sql(version)
-    if sql and not options.sql:
+    if sql and not options.only_print_sql:
         with connect_to_team(service, allows_any_version=True) as db, db.transaction():
             if not version and db.fetch_value(
                 "select (to_regclass('team.about') is not null)::text", (), rows.parse_boolean
@@ -52,19 +52,22 @@ def create_schema(options: InitOptions) -> None:
             db.run_statement(sql)
     if options.upgrade:
         # This raises an error if the schema version of the database is too new.
-        with connect_to_team(service, allows_any_version=options.sql):
+        with connect_to_team(service, allows_any_version=options.only_print_sql):
             if sql:
                 text = f"The database now has schema version {SCHEMA_VERSION}."
             else:
                 text = "The database needs no upgrade."
-    elif not options.sql:
+    elif not options.only_print_sql:
         membership.join_team(service, options.where)
         text = f"{service} is now a team's database, and you are its first member."
-    data = {"sql": sql if options.sql else "", "written": bool(sql) and not options.sql}
-    print_team_answer(options, data, lambda: sql if options.sql else text)
+    data = {
+        "sql": sql if options.only_print_sql else "",
+        "written": bool(sql) and not options.only_print_sql,
+    }
+    print_team_answer(options, data, lambda: sql if options.only_print_sql else text)
 
 
-def join_service(options: JoinOptions) -> None:
+def join_team_of_service(options: JoinOptions) -> None:
     """Join the team that a libpq service describes, and print the result."""
     team = membership.join_team(options.service, options.where)
     print_team_answer(
