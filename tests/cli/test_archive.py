@@ -194,7 +194,7 @@ def test_archive_all_continues_after_a_failure(
     assert done.returncode == 1
     assert b"1 archived, 1 failed" in done.stdout
     assert b"newer resume-hooks" in done.stderr
-    assert done.stderr.endswith(b"note: Update resume-hooks, or move that folder away.\n")
+    assert done.stderr.endswith(b"note: Update resume-hooks, or move that folder somewhere else.\n")
     assert old_session.exists()
     done = cli("archive", "--all", environ={"RESUME_HOOKS_HOME": str(old_session / "state")})
     assert done.stdout.decode().endswith(": 2 failed\n")

@@ -70,10 +70,13 @@ def test_config_vault_reports_waiting_copies_and_removed_links(
     assert "5 days after the first" in document("config")["warnings"][0]
     (state / permission.WAIT_START_MARKER_FILE).touch()
     soon = clock.format_minute(clock.timestamp_from_epoch(time.time() + 5 * clock.DAY))[:10]
-    assert f"they are made from {soon}" in document("config", "vault")["warnings"][0]
+    assert f"sessions are archived from {soon}" in document("config", "vault")["warnings"][0]
     findings = json.loads(cli("doctor", "--json").stdout)["data"]["findings"]
     (found,) = [each for each in findings if each["name"] == "vault"]
-    assert (found["code"], f"are made from {soon}" in found["detail"]) == ("vault-awaited", True)
+    assert (found["code"], f"are archived from {soon}" in found["detail"]) == (
+        "vault-awaited",
+        True,
+    )
     (goes,) = document("config", "vault", "off")["warnings"]
     assert goes.startswith("The links that preserve sessions are removed at the next start")
     assert "no longer" not in goes

@@ -252,7 +252,7 @@ def test_repair_prints_a_receipt_and_lost_contents(config_home: ConfigHome, cli:
     lines = cli("fsck", SESSION, "--repair").stdout.decode().splitlines()
     assert lines[0].startswith("wrote ")
     assert lines[-2:] == [
-        "What could not be kept:",
+        "The following could not be kept:",
         "  record 2: 12 bytes that are not a JSON object",
     ]
 

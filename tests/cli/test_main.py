@@ -213,7 +213,7 @@ def test_an_unwritable_log_is_mentioned_with_the_bug(config_home: ConfigHome, cl
     }
     error = cli("lineage", environ=environ).stderr.decode()
     assert "A bug: ZeroDivisionError" in error
-    assert "The bug changed no existing session." in error
+    assert "No existing session was changed." in error
     assert f"could not be written to {state}/log/errors.log: check free space" in error
 
 

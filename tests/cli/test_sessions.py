@@ -107,12 +107,12 @@ def test_sessions_reports_an_empty_list(
 ) -> None:
     """Without sessions, ``sessions`` prints a message that names ``--all``, and exits with code 0."""
     assert printed_lines(cli, "--project", "/nowhere") == [
-        "No session of /nowhere. --all lists the sessions of every project.",
+        "There are no sessions of /nowhere. --all lists the sessions of every project.",
     ]
-    assert printed_lines(cli, "--all") == ["No session anywhere."]
+    assert printed_lines(cli, "--all") == ["There are no sessions anywhere."]
     write_aged_session(config_home, 1)
     assert printed_lines(cli, "--all", "--offset", "5") == [
-        "No session anywhere after the first 5."
+        "After the first 5, there are no sessions anywhere."
     ]
     assert document("sessions", "--project", "/nowhere")["data"]["sessions"] == []
 
@@ -125,9 +125,9 @@ def test_sessions_does_not_follow_a_linked_project(
     os.rename(folder, tmp_path / "moved")
     os.symlink(tmp_path / "moved", folder)
     done = cli("sessions", "--all")
-    assert done.stdout.decode() == "No session anywhere.\n"
+    assert done.stdout.decode() == "There are no sessions anywhere.\n"
     assert done.stderr.decode().startswith(
-        f"note: {folder} is a symbolic link, which is not followed"
+        f"note: {folder} is a symbolic link, and links are not followed"
     )
 
 

@@ -167,7 +167,9 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, reason:
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
     count_copies_at_start(client_that_can_ask)
     line = question_shown_by_module(client_that_can_ask)
-    assert "Copies wait for your answer. If you do not answer, they are made from " in line
+    assert (
+        "Archiving waits for your answer. If you do not answer, sessions are archived from " in line
+    )
     assert line.endswith(
         "resume-hooks config vault on; to keep none: resume-hooks config vault off"
     )

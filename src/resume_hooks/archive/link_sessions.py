@@ -295,7 +295,7 @@ class _ProjectArchiver:
         for _ in self._update_links_and_find_lost_files(
             _session_folder(link), _session_folder(client_file), MAX_SESSION_FOLDER_DEPTH
         ):
-            pass  # The loop links the files that the client still has, so that they are archived too.
+            pass  # Iterating links the files that the client still has. They are then archived through the links.
         try:
             old_status = os.lstat(link)
             archived = self._archiver.archive_path(link)

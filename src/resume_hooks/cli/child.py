@@ -29,7 +29,10 @@ from resume_hooks.shared_values import MODEL_TIMEOUT_SECONDS
 
 
 def refuse_start_in_other_folder(options: VerbOptions) -> None:
-    """Raise UsageError for ``--start`` with ``--output-dir``: the client can't find a child there."""
+    """Raise UsageError if ``--start`` and ``--output-dir`` were both given.
+
+    The client can't find a child in another folder.
+    """
     if _is_start_requested(options) and options.output_dir is not None:
         raise UsageError(
             "--start can't start a session in another folder", "Leave --start or --output-dir out."
@@ -73,8 +76,7 @@ def refuse_start_outside_project(options: VerbOptions, child: Draft) -> None:
 def make_caller_for_new_child(options: VerbOptions) -> Caller:
     """Return a Caller with the verb's options for the new child, such as its folder and ``--dry-run``.
 
-    If ``--start`` was given, the Caller refuses a planned child on which the client can't be
-    started.
+    If ``--start`` was given, the Caller refuses to create a child that the client couldn't open.
     """
     check_draft = partial(refuse_start_outside_project, options)
     return Caller(options.where, options.output_dir, options.dry_run, check_draft=check_draft)

@@ -144,7 +144,7 @@ def _repair_session(options: FsckOptions) -> None:
     losses = list(repair.losses)
     data = _make_reports_data([report]) | {"repair": receipt, "lost": losses}
     if losses:
-        rows = ["What could not be kept:", *(f"  {line}" for line in losses)]
+        rows = ["The following could not be kept:", *(f"  {line}" for line in losses)]
     else:
         rows = ["Everything was kept."]
     options.print_answer(data, lambda: "\n".join([receipt_text(receipt), *rows]), receipt.warnings)

@@ -183,7 +183,9 @@ def rename_session(options: RenameOptions) -> None:
     A dry run only prints the two values.
     """
     if (options.title is not None) + (options.tag is not None) + options.no_tag != 1:
-        raise UsageError("Give either a TITLE, --tag or --no-tag", "resume-hooks rename --help")
+        raise UsageError(
+            "Give exactly one of TITLE, --tag and --no-tag", "resume-hooks rename --help"
+        )
     if options.tag is not None and not options.tag.strip():
         raise UsageError("The tag is empty", "Give at least one visible character, or --no-tag.")
     label = "tag" if options.title is None else "title"

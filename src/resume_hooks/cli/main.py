@@ -94,13 +94,13 @@ class VerbGroup(click.Group):
 @click.command(
     cls=VerbGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="SESSION: a session id or four or more of its first characters, a title or at least three letters of it, "
-    "a tag, the path of a .jsonl file, latest, latest~2, '#72' for a pull request; by default the latest session of "
-    "this folder.",
+    epilog="SESSION is one of: a session id (or at least four of its first characters), a title (or at least three "
+    "letters of it), a tag, the path of a .jsonl file, latest, latest~2, or '#72' for a pull request. The default is "
+    "the latest session of this folder.",
 )
 @click.version_option(__version__, prog_name="resume-hooks")
 def cli() -> None:
-    """Continue when a Claude Code session is full, without losing a byte of it."""
+    """Continue a full Claude Code session in a new one, without losing a byte of it."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -233,11 +233,11 @@ def _report_unexpected_error(verb: str, error: Exception, as_json: bool) -> Exit
     log_path = bug_log.log_bug(verb if verb in VERBS else "command", __version__, error)
     message = f"A bug: {type(error).__name__}: {error}"
     if log_path:
-        remedy = f"The bug changed no existing session. The trace is in {log_path}."
+        remedy = f"No existing session was changed. The trace is in {log_path}."
     else:
         remedy = (
-            f"The bug changed no existing session. The trace could not be written to {bug_log.log_file_path()}: "
-            "check free space and the permissions of the folder."
+            f"No existing session was changed. The trace could not be written to {bug_log.log_file_path()}: "
+            "check the free space and the permissions of the folder."
         )
     if as_json:
         print_document(make_failure_document(verb, "bug", message, remedy))

@@ -63,7 +63,7 @@ class DeclaredParameter(NamedTuple):
     arguments: dict[str, Any]
 
     def make_parameter(self, name: str) -> click.Parameter:
-        """Return click's parameter for the attribute ``name``.
+        """Return click's parameter for the attribute that is called ``name``.
 
         An option that declares no long name gets one from the attribute: ``dry_run`` becomes
         ``--dry-run``.
@@ -256,7 +256,7 @@ class VerbOptions:
 
     @property
     def is_interactive(self) -> bool:
-        """Whether the user can be asked: input and output are a terminal, and ``--json`` was not given."""
+        """Whether the user can be asked: stdin and stdout are terminals, and ``--json`` was not given."""
         return sys.stdin.isatty() and sys.stdout.isatty() and not self.as_json
 
     def must_ask(self, action: str) -> bool:
@@ -300,7 +300,7 @@ class ChildOptions(OneSessionOptions):
 
 @click.pass_context
 def _print_help_of_group(context: click.Context) -> None:
-    """Print the help of a verb with subcommands if no subcommand was given."""
+    """If a verb with subcommands was called without one, print its help."""
     if context.invoked_subcommand is None:
         print_text(context.get_help())
 
@@ -345,7 +345,7 @@ def locate_session(
             raise UsageError(
                 f"{plain_line(session_file.session_id)} is a sub-agent, which this verb does not accept",
                 (
-                    "Make it a session first: resume-hooks fork "
+                    "Copy it into a session of its own first: resume-hooks fork "
                     f"{shlex.quote(plain_line(session_file.session_id))}"
                 ),
             )
@@ -382,7 +382,7 @@ def locate_trim(locator: str | None, where: Where) -> Session:
     child = _find_unused_newest_child(default_session, current_folder(), where)
     if child is not None and child.kind in _TRIM_KINDS:
         print_text(
-            f"Using the trim of {default_session.session_id}, which has no new prompt yet.",
+            f"Using the trimmed copy of {default_session.session_id}, because it has no new prompt yet.",
             err=True,
         )
         return _load_session(child.session, where)

@@ -164,7 +164,7 @@ def make_failure_document(
 
 
 def facts_table(pairs: Sequence[tuple[str, object]]) -> str:
-    """Return pairs of a name and a value as a table with one pair on each line."""
+    """Return (name, value) pairs as a table, with one pair on each line."""
     from click import style  # Imported late, as in _print_or_fail.
 
     width = max(len(name) for name, _ in pairs)

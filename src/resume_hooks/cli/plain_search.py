@@ -41,7 +41,10 @@ class ParsedSearchCommand(NamedTuple):
 
 
 def answer_plain_search(arguments: Sequence[str]) -> bool:
-    """Print the answer to a plain search. Return False, without printing anything, if click must answer."""
+    """Answer a plain search without click.
+
+    Return False, without printing anything, if the arguments need click's parser.
+    """
     request = parse_plain_search(arguments)
     if request is None or COMPLETION_VARIABLE in os.environ:
         return False

@@ -78,7 +78,7 @@ def print_records(options: ReadOptions) -> None:
         if not (before.isascii() and before.isdigit() and len(before) < 8):
             raise UsageError(
                 f"--before takes a number of records, not '{collapse_line(plain_line(before), 60)}'",
-                "With --page, --before takes an id.",
+                "With --page, --before takes the id of a record.",
             )
         _print_record_with_neighbours(_look_up_record(options), int(before), options)
     elif options.raw:
@@ -118,7 +118,7 @@ def _refuse_conflicting_options(options: ReadOptions) -> None:
         name for name in record_options if (name, given_options) != ("before", ["--page"])
     ]:
         raise UsageError(
-            f"--{record_options[0]} is for a record, {given_options[0]} for a session",
+            f"--{record_options[0]} applies to a single record, {given_options[0]} to a whole session",
             "Give only one of them.",
         )
     if (options.count_or_id_before or options.following_record_count) and (

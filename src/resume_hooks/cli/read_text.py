@@ -87,7 +87,7 @@ def _make_text_piece(passage_run: Sequence[Passage], names: TranscriptNames) -> 
 
 
 def make_record_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
-    """Return a function that formats the line for a gap, that is, for omitted records.
+    """Return a function that formats the line shown in place of omitted records.
 
     The line contains the number of omitted records and the command that prints them. If whole turns
     were omitted, the line also contains their numbers, for example "turns 3-5". Otherwise the
@@ -166,8 +166,8 @@ def _format_command_line(command: ShellCall, names: TranscriptNames, max_charact
     else:
         state = command.state
     command_text = collapse_line(plain_line(command.command), max_characters)
-    # The reference names the record with the command's output. The call is directly before that
-    # record.
+    # The reference names the record that contains the command's output. The record directly before
+    # it contains the call.
     reference = names.make_reference(
         command.result_line_number if command.result_line_number >= 0 else command.line_number
     )

@@ -58,7 +58,11 @@ class StartObstacle(NamedTuple):
         )
 
     def command_to_continue(self, session: SessionFile) -> str:
-        """Return the command that copies the session into the best folder, or restores it from the vault."""
+        """Return the command that continues the session.
+
+        The command restores the session from the vault, or copies it to the first candidate folder
+        and starts the client.
+        """
         if self.is_archived:
             return f"resume-hooks restore {session.session_id}"
         if session.path.endswith(f"{session.session_id}.jsonl"):

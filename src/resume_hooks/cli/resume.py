@@ -78,7 +78,7 @@ def resume_session(options: ResumeOptions) -> None:
 def _choose_and_continue_session(strategy: str | None, options: ResumeOptions) -> None:
     """Let the user choose a session from the list, and continue the session.
 
-    If the user presses Esc at the next question, show the list again with the typed words.
+    If the user presses Esc at the next question, show the list again, with the search text kept.
     """
     # Imported late: the screen takes 100 ms to load, and is not needed if the user named a session.
     from resume_hooks.cli.picker.choose import ListView, choose_session
@@ -126,10 +126,10 @@ def _list_session_notes(session: SessionFile, where: Where) -> list[str]:
 
 
 def _find_session_by_name(locator: str | None) -> SessionFile | None:
-    """Return the session that a locator names, or None if the locator is text to search for in the list.
+    """Return the session that a locator names, or None if the locator is only words to search for.
 
-    If the locator names several sessions, ask the user for one of them. Raise SessionNotFound if
-    the locator is an id, a path, a web address or ``tag:x``, and no such session exists.
+    If the locator names several sessions, ask the user to choose one. Raise SessionNotFound if the
+    locator is an id, a path, a web address or ``tag:x``, and no such session exists.
     """
     if locator is None or not locator.strip():
         return None

@@ -78,7 +78,10 @@ def list_sessions(options: SessionsOptions) -> None:
             for folder_path in lister.store.unreadable_folders()
         )
         notes += (
-            f"{folder_path} is a symbolic link, which is not followed: name a session by the path of its file"
+            (
+                f"{folder_path} is a symbolic link, and links are not followed: "
+                "name its sessions by the paths of their files"
+            )
             for folder_path in lister.store.linked_paths()
         )
     options.print_answer(data, lambda: _format_session_page(page, folder, options), notes)
@@ -91,9 +94,10 @@ def _format_session_page(page: ListingPage, folder: str, options: SessionsOption
             scope_text = "anywhere"
         else:
             scope_text = f"of {plain_line(folder)}"
-        expiring_text = " expires within seven days" if options.only_expiring else ""
+        expiring_text = " that expire within seven days" if options.only_expiring else ""
+        opening = f"After the first {offset:,}, there" if offset else "There"
         return (
-            f"No session {scope_text}{expiring_text}{f' after the first {offset:,}' if offset else ''}."
+            f"{opening} are no sessions {scope_text}{expiring_text}."
             + ("" if options.everywhere else " --all lists the sessions of every project.")
             + "".join(f"\n{line}" for line in _format_omitted_headless_runs(page))
         )

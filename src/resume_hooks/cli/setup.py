@@ -116,8 +116,8 @@ def _list_compaction_notes(where: Where) -> list[str]:
         return []
     return [
         (
-            f"compaction has no effect here: under the policy in {path} Claude Code makes "
-            "every compaction itself"
+            f"the setting compaction has no effect here: because of the policy in {path}, Claude Code "
+            "makes every compaction itself"
         )
     ]
 

@@ -72,14 +72,17 @@ def print_archived_page(options: SessionsOptions, project: Project | None, scope
         )
     else:
         next_page = ""
-    options.print_answer(data, lambda: _format_archived_sessions(page_sessions) + next_page)
+    options.print_answer(
+        data, lambda: _format_archived_sessions(page_sessions, project) + next_page
+    )
 
 
-def _format_archived_sessions(sessions: Sequence[ArchivedSession]) -> str:
+def _format_archived_sessions(sessions: Sequence[ArchivedSession], project: Project | None) -> str:
     if not sessions:
+        scope_text = "" if project is None else " of the project"
         return (
-            "Every archived session here is still in the client's folders. archive "
-            "--list shows the archived sessions."
+            f"No archived session{scope_text} needs to be restored: the client still has them all. To list "
+            f"the archived sessions: {shell_command('archive --list')}"
         )
     rows = []
     for session in sessions:

@@ -31,7 +31,7 @@ from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import format_count
 
-VAULT_COPY_NOTE = "The vault still has a copy of {title}. To remove the copy, too: {command}"
+VAULT_COPY_NOTE = "The vault still has a copy of {title}. To remove this copy as well: {command}"
 # the maximum number of children that are listed before a session is deleted
 MAX_SHOWN_CHILDREN = 10
 
@@ -151,9 +151,10 @@ def _empty_trash(options: DeleteOptions, *, ask_first: bool) -> None:
 
     def format_removal() -> str:
         if is_confirmed:
+            nothing_text = "nothing, because another command removed or restored it first"
             return (
                 "Removed for good: "
-                f"{_describe_removal(removed_sessions, removable_folders) or 'nothing, as another command was faster'}."
+                f"{_describe_removal(removed_sessions, removable_folders) or nothing_text}."
             )
         if not description:
             if options.min_age_days:
@@ -168,7 +169,8 @@ def _empty_trash(options: DeleteOptions, *, ask_first: bool) -> None:
     if len(old_sessions) > len(complete_sessions):
         notes.append(
             f"{format_count(len(old_sessions) - len(complete_sessions), 'interrupted deletion')} "
-            f"not removed: restore the sessions first. {shell_command('restore --list')}"
+            "can't be removed until you restore the session. To list the deleted sessions: "
+            f"{shell_command('restore --list')}"
         )
     if is_confirmed:
         notes += _list_notes_on_archived_copies(removed_sessions, options.where)
@@ -206,7 +208,10 @@ def _describe_removal(
 
 
 def describe_deletion(deletion: Deletion, where: Where) -> str:
-    """Return the text that a user sees before a session is deleted: its facts and its children."""
+    """Return the text that a user sees before a session is deleted.
+
+    It contains details of the session and a list of its children.
+    """
     entry = deletion.entry
     facts = [
         ("session", entry.title),
@@ -238,8 +243,8 @@ def _describe_children(deletion: Deletion, where: Where) -> str:
     lines.append(f"Their lineage will show the deleted session as {label}.")
     if any(child.row.derivation_type == "trimmed" for child in deletion.descendants):
         lines.append(
-            "The deleted session has the originals of their trimmed contents: until that session is "
-            "restored, read and untrim can't find the originals."
+            "The deleted session contains the originals of the contents that were trimmed in its "
+            "children. Until you restore the session, read and untrim can't find them."
         )
     return "\n".join(lines)
 

@@ -23,7 +23,7 @@ _CORE_VERBS = {
     "rollover": ("children", "Continue in a fresh, linked session with a summary by a model."),
     "trim": (
         "children",
-        "Continue in a copy without old tool output; the originals can be read back.",
+        "Continue in a copy without old tool output; the omitted output can still be read.",
     ),
     "fork": (
         "children",

@@ -81,7 +81,10 @@ def test_a_restore_returns_every_file_byte_for_byte(config_home: ConfigHome, age
         assert {os.stat(config_home.config / place).st_mtime_ns for place in before} == {written}
         assert archive_session(locate.session_file(session.path), config_home.where) == archived
     again = restore_archived(config_home)
-    assert (again.files, "already there, byte for byte" in again.warnings[0]) == ((), True)
+    assert (again.files, "already at its original path, byte for byte" in again.warnings[0]) == (
+        (),
+        True,
+    )
 
 
 def test_a_restore_leaves_a_continued_session_unchanged(config_home: ConfigHome) -> None:

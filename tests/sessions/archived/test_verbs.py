@@ -115,7 +115,7 @@ def test_archived_sessions_are_listed_by_page(
     assert "Title 4" in text
     assert "resume-hooks restore ID" in text
     assert (
-        "Every archived session here"
+        "No archived session of the project needs to be restored"
         in cli("sessions", "--archived", "--project", "/nowhere").stdout.decode()
     )
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 MAX_ANCESTOR_ARCHIVING_SECONDS = 0.05
-"""The maximum number of seconds in which a verb archives ancestors. If a session is being archived
-when this time is up, it is still archived completely."""
+"""The maximum number of seconds that a verb spends on archiving ancestors. A session that is being
+archived when the time is up is still completed."""
 
 PRESENT_FILE_STATUS = "present"
 

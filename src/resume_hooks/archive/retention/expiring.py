@@ -33,12 +33,11 @@ RETRY_DELAY_SECONDS = 60 * 60
 class ExpiryForecast(NamedTuple):
     """A forecast of the sessions that the client will delete.
 
-    ``session_count`` is the number of sessions that it deletes completely, and ``project_count`` is
-    the number of projects that contain these sessions. ``younger_session_count`` is the number of
-    sessions of which it deletes only some files. Among the sessions of both groups,
-    ``unarchived_count`` is the number of those whose current state is not in the vault.
-    ``earliest_deletion_time`` is in seconds since the epoch, or None. ``retention`` is the setting
-    that determines the times of deletion.
+    ``session_count`` sessions will be deleted completely; they are in ``project_count`` projects.
+    ``younger_session_count`` more sessions will lose only some of their files. ``unarchived_count``
+    of all these sessions have a current state that is not in the vault. ``earliest_deletion_time``
+    is in seconds since the epoch, or None. ``retention`` is the setting that determines when
+    sessions are deleted.
     """
 
     retention: Retention

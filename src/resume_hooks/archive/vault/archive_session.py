@@ -242,7 +242,7 @@ def is_archive_current(
 
 
 def _make_missing_error(path: object) -> SessionNotFound:
-    return SessionNotFound(f"{path} is gone", "Was it deleted just now?")
+    return SessionNotFound(f"{path} is gone", "It may have just been deleted.")
 
 
 def _split_changed_files(
@@ -384,11 +384,11 @@ def _write_pack(
 def _append_file(
     pack: PackWriter, client_file: ClientFile, previous_version: ArchivedFile | None
 ) -> tuple[ArchivedFile, ArchivedFile | None]:
-    """Append a client's file to a pack. Return the archived file, and the version that it replaces.
+    """Append a client's file to a pack. Return the archived file, and an earlier version to keep or None.
 
-    If the file begins with its archived version ``previous_version``, the second value is None.
-    Otherwise it is ``previous_version``, which becomes an earlier state. Bytes that the client appends
-    during the copy are archived the next time.
+    If the new content does not begin with ``previous_version``, that version is returned, and
+    becomes an earlier state. Bytes that the client appends during the copy are archived the next
+    time.
     """
     with open_regular(client_file.path, follow=False) as stream:
         status = os.fstat(stream.fileno())

@@ -60,7 +60,7 @@ def lock_archived(
             f"{link} is a symbolic link, so it was left alone", "Replace the link with a folder."
         )
     if reason := unreadable_reason(session_id, where):
-        raise WriteFailed(reason, "Update resume-hooks, or move that folder away.")
+        raise WriteFailed(reason, "Update resume-hooks, or move that folder somewhere else.")
     folder = archive_folder(session_id, where)
     with lock_folder(folder, where, _BUSY_MESSAGE, _VAULT_FAILURE_MESSAGE, max_wait_seconds):
         remove_unused_packs(folder, session_id, where)
@@ -220,7 +220,7 @@ def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
 
 
 def remove_leftover_files(where: Where) -> None:
-    """Remove files of interrupted commands from those folders of the vault that have no manifest.
+    """Remove files that interrupted commands left in those folders of the vault that have no manifest.
 
     A folder that is locked, or whose manifest is unreadable, is skipped.
     """

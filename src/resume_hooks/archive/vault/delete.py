@@ -89,8 +89,8 @@ def require_closed(session: SessionFile, where: Where) -> None:
         raise SessionInUse(
             f"The session may be open: {reason}",
             (
-                "Quit the session's client and wait a minute, or add --force: a client that has "
-                "the session open creates the file again."
+                "Quit the session's client and wait a minute, because an open client would create "
+                "the file again. To delete the session anyway, add --force."
             ),
         )
 
@@ -231,7 +231,7 @@ class _TrashMove:
                     link_or_copy(trashed_path, client_path)
                     sync_folder(os.path.dirname(client_path))
                 elif not has_same_bytes(trashed_path, client_path):
-                    raise FileExistsError(None, "a client created its file again")
+                    raise FileExistsError(None, "a client created this file again")
             except OSError as error:
                 restore_command = f"resume-hooks restore {shlex.quote(self._entry.locator)}"
                 raise WriteFailed(

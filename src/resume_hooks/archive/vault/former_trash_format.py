@@ -130,7 +130,8 @@ def _read_manifest(folder: str) -> FormerTrashEntry | None:
 def _list_files_of_trash_item(trash_item: FormerTrashItem, folder: str) -> Iterator[ArchivedFile]:
     """Yield the files that belong to a file or folder in the trash.
 
-    An empty file is skipped if its content is missing because the deletion was interrupted.
+    An empty file is skipped if the manifest records a larger size: an interrupted deletion left it
+    behind as a placeholder.
     """
     trashed_path = os.path.join(folder, trash_item.name)
     for name in list_files_below(trashed_path) if os.path.lexists(trashed_path) else ():

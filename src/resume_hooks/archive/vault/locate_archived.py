@@ -14,7 +14,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierStat
 from resume_hooks.sessions.locate import candidate_row, match_archived
 
 LONGER_ID_ADVICE = "Give more characters of the id, or the path of the file."
-EARLIER_STATE_ADVICE = "Name one of these with its id and instant: resume-hooks restore ID@INSTANT"
+EARLIER_STATE_ADVICE = "Choose one of these by its id and time: resume-hooks restore ID@TIME"
 
 _LOCATOR_WITH_TIME_PATTERN = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
@@ -81,7 +81,7 @@ def list_earlier_states(archived: ArchivedSession) -> list[EarlierState]:
 
 
 def make_earlier_state_name(earlier_state: EarlierState) -> str:
-    """Return the name of an earlier state, which is the time at which it was archived.
+    """Return the name of an earlier state: the time at which that state was archived.
 
     In a locator, the name follows the session's id and ``@``.
     """

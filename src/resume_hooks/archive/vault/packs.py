@@ -163,7 +163,7 @@ def _verify_pack(
                 != part.sha256
             ):
                 message = (
-                    f"{path} no longer contains the stored bytes of {part.place}: the hash differs"
+                    f"{path} is damaged: the bytes stored for {part.place} do not match their hash"
                 )
                 yield ArchiveDefect(archived.session_id, "damaged", part.place, message)
     except FileNotFoundError:

@@ -31,7 +31,7 @@ from resume_hooks.system.text import format_count
 
 VAULT_OFF_REASON = "the setting 'vault' is off"
 MANAGED_RETENTION_REASON = (
-    "{path} has sessions deleted after {days}, and nothing is archived for longer than that"
+    "according to {path}, sessions are deleted after {days}, and nothing is archived for longer"
 )
 
 MAX_QUICK_ARCHIVE_BYTES = 1024 * 1024
@@ -39,7 +39,7 @@ MAX_QUICK_ARCHIVE_BYTES = 1024 * 1024
 
 
 class ArchivingPermission(NamedTuple):
-    """Whether sessions may be archived. If not, ``reason`` is the end of a sentence."""
+    """Whether sessions may be archived. If not, ``reason`` says why, worded as the end of a sentence."""
 
     is_allowed: bool
     reason: str = ""
@@ -70,27 +70,27 @@ def require_archiving_allowed(where: Where) -> None:
 
 
 MAX_ANSWER_WAIT_DAYS = 5
-"""The number of days to wait for the user's answer before copies are made."""
+"""The number of days to wait for the user's answer before sessions are archived without it."""
 
 USER_INFORMED_MARKER_FILE = "vault-told"
-"""The name of a file in the state folder. It exists once the user has been informed that copies
-were made."""
+"""The name of a file in the state folder. It exists once the user has been informed that
+sessions were archived."""
 
 CLIENT_CAN_ASK_MARKER_FILE = os.path.join("pending", "can-ask")
-"""The name of a file that ``hooks/offered`` writes. It exists once a client that runs modules has
-started."""
+"""The name of a file that ``hooks/offered`` writes when a client that can ask the user questions
+has started."""
 
 NOTICE_GIVEN_MARKER_FILE = os.path.join("pending", "vault-asked")
-"""The name of a file that exists once the notice about future copies has been given. It prevents a
-second notice."""
+"""The name of a file that exists once the notice that sessions will be archived has been given.
+It prevents a second notice."""
 
 WAIT_START_MARKER_FILE = os.path.join("pending", "vault-waiting")
-"""The name of a file whose modification time is the time at which copies began to wait for the
-user's answer."""
+"""The name of a marker file. Its modification time is the time at which archiving was first
+postponed until the user answers."""
 
 
 def is_archiving_notice_due(where: Where) -> bool:
-    """Check whether the user must be informed before the first copy is made.
+    """Check whether the user must be informed before the first session is archived.
 
     This is the case if all of these hold: a client can ask the user, the user has neither been
     informed nor chosen a setting, the account's data rules and the employer leave the choice to the
@@ -111,7 +111,7 @@ def is_archiving_notice_due(where: Where) -> bool:
 
 
 def must_copies_wait(where: Where) -> bool:
-    """Check whether copies must wait for the user's answer. If so, remember when the wait began."""
+    """Check whether archiving must wait for the user's answer. If so, record when the wait began."""
     with contextlib.suppress(OSError):
         if is_archiving_notice_due(where):
             _create_marker_file(WAIT_START_MARKER_FILE, where)
@@ -120,15 +120,17 @@ def must_copies_wait(where: Where) -> bool:
 
 
 def format_waiting_notice(where: Where) -> str:
-    """Return a sentence that says how long copies wait, or ``""`` if they do not wait."""
+    """Return a sentence that says how long archiving waits, or ``""`` if it does not wait."""
     if not is_archiving_notice_due(where):
         return ""
-    end_text = f"{MAX_ANSWER_WAIT_DAYS} days after the first copy was due"
+    end_text = f"{MAX_ANSWER_WAIT_DAYS} days after archiving was first due"
     with contextlib.suppress(OSError):
         wait_start = os.lstat(os.path.join(where.state, WAIT_START_MARKER_FILE)).st_mtime
         wait_end = clock.timestamp_from_epoch(wait_start + MAX_ANSWER_WAIT_DAYS * DAY)
         end_text = f"from {clock.format_minute(wait_end)} UTC on"
-    return f"Copies wait for your answer. If you do not answer, they are made {end_text}."
+    return (
+        f"Archiving waits for your answer. If you do not answer, sessions are archived {end_text}."
+    )
 
 
 def claim_first_notice(where: Where) -> bool:
@@ -140,9 +142,9 @@ def claim_first_notice(where: Where) -> bool:
 
 
 def make_first_archive_notice(where: Where, cwd: str = "/") -> str:
-    """Return the notice that is shown after the first session was archived.
+    """Return the notice to show once the first session has been archived.
 
-    Return ``""`` if the notice was given before, or if copies wait for the user's answer.
+    Return ``""`` if the notice was shown before, or if archiving waits for the user's answer.
     """
     try:
         if is_archiving_notice_due(where) or not _create_marker_file(

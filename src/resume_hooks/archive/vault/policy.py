@@ -51,7 +51,8 @@ MIN_SECONDS_BETWEEN_POLICY_RUNS = 20 * 60 * 60
 single wrong clock time therefore can't empty the vault."""
 
 DAILY_REMOVAL_DIVISOR = 10
-"""If the vault is too large, at most its size divided by this number is removed per day."""
+"""The vault's size is divided by this number. If the vault is too large, at most the result is
+removed per day."""
 
 ANNOUNCEMENT_VALIDITY_SECONDS = 30 * DAY
 """The number of seconds for which an announcement is valid. Removals during this time are not
@@ -123,7 +124,9 @@ def find_sessions_due_for_removal(
     archived_sessions = list_archived(where)[::-1]
     path, managed_period = read_managed_retention()
     if managed_period:
-        reason = f"{path} has sessions deleted after {format_count(managed_period, 'day')}"
+        reason = (
+            f"according to {path}, sessions are deleted after {format_count(managed_period, 'day')}"
+        )
         end_times = (
             (session, clock.to_milliseconds(session.ended)) for session in archived_sessions
         )
@@ -256,7 +259,7 @@ def _choose_sessions_to_remove(
 
 
 def take_pending_removal_announcement(where: Where) -> str:
-    """Return the announcement of the coming removals if it has not been made yet, else ``""``."""
+    """Return the announcement of upcoming removals, or ``""`` if it was already made."""
     announcement_note = os.path.join(where.state, ANNOUNCEMENT_DUE_MARKER_FILE)
     if not os.path.lexists(announcement_note):
         return ""
@@ -348,7 +351,7 @@ def record_and_find_removable_ids(too_old_ids: Sequence[str], where: Where, now:
 
 
 def read_removed_sessions(where: Where) -> list[RemovalRecord]:
-    """Return the sessions that the policy removed, as far as they are recorded, oldest removal first."""
+    """Return the recorded sessions that the policy removed, in the order of removal."""
     rows = _read_policy_state(where).get("went")
     if isinstance(rows, list):
         sessions = [parse_row(RemovalRecord, row) for row in rows]
@@ -395,7 +398,8 @@ def _write_policy_state(
 def _record_policy_times(where: Where, **instants: int) -> None:
     """Record when removals were announced (``announced``) or last made (``shrunk``).
 
-    Only removals because of the vault's size count. The times are in seconds since the epoch.
+    The times concern only removals that are made because the vault is too large. They are in
+    seconds since the epoch.
     """
     _write_policy_state_fields(
         where, {"since": {}, "went": [], **_read_policy_state(where), **instants}

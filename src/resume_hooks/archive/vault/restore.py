@@ -55,7 +55,8 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import set_session_id
 
 MIN_DAYS_UNTIL_DELETION = 7
-"""The minimum number of days before the client may delete a restored session because of its age."""
+"""The minimum number of days that the client keeps a restored session before it may delete the
+session as too old."""
 
 RESTORED_SESSION_TOO_OLD_WARNING = (
     "It is older than the {kept} for which the client keeps sessions, so its files got a later "
@@ -66,15 +67,18 @@ LOST_FILE_WARNING = (
 )
 CHANGED_FILE_WARNING = "{name} was changed in the trash since the session was deleted."
 DUPLICATE_ID_WARNING = (
-    "{path} has the same id: clients since 2.1.223 do not resume an id that is in two folders. "
-    "Delete one of them."
+    "{path} has the same session id. Clients since 2.1.223 do not resume a session whose id exists "
+    "in two folders: delete one of the two files."
 )
 REMOVED_FROM_TRASH_NOTE = (
-    "The session was already there, byte for byte; it is no longer in the trash."
+    "The session was already at its original path, byte for byte; it is no longer in the trash."
 )
-UNCHANGED_SESSION_NOTE = "The session is already there, byte for byte; nothing had to be restored."
+UNCHANGED_SESSION_NOTE = (
+    "The session is already at its original path, byte for byte; nothing had to be restored."
+)
 CONTINUED_SESSION_NOTE = (
-    "The session is already there, and has continued since; nothing had to be restored."
+    "The session is already at its original path, and was continued after it was archived; "
+    "nothing had to be restored."
 )
 NEW_ID_WARNING = "{path} is a different session now, so the archived copy gets a new id."
 DIFFERENT_FILE_WARNING = "{path} exists with different content; it was not changed."
@@ -92,8 +96,8 @@ class RestorePlan(NamedTuple):
     """A plan to restore a session.
 
     ``session_id`` is the id that the restored session will have. If ``files`` is empty, the session
-    is already at its original path. ``unrestored_files`` are sentences about files that are not
-    restored because other files have their paths.
+    is already at its original path. ``unrestored_files`` contains a sentence about each file that
+    can't be restored because another file has its path.
     """
 
     archived_session: ArchivedSession
@@ -297,7 +301,7 @@ def _make_gone_error(plan: RestorePlan) -> SessionNotFound:
     else:
         remedy = "The session is not at its original path either: was the trash emptied?"
     return SessionNotFound(
-        f"{plan.archived_session.locator} is no longer in the trash: another command was faster",
+        f"{plan.archived_session.locator} is no longer in the trash: another command restored or removed it first",
         remedy,
     )
 
@@ -414,8 +418,8 @@ def _write_file(file: RestoredFile, new_id: str, earliest_time_ns: int) -> None:
     """Write one file, read it back and check its hash.
 
     If ``new_id`` is given, it replaces the session's id in the lines of a transcript. The content
-    is first written under a temporary name. The file gets its mode and its time before it is
-    renamed. The time is not earlier than ``earliest_time_ns``.
+    is first written under a temporary name. The mode and the modification time are set before the
+    file is renamed. The time is at least ``earliest_time_ns``.
     """
     new_digest, old_digest = hashlib.sha256(), hashlib.sha256()
     content = hash_and_yield(

@@ -167,8 +167,8 @@ def upgrade_manifest(entry: ArchivedSession, where: Where) -> None:
                 ):
                     raise WriteFailed(
                         (
-                            f"{entry.folder} has too many files, or a name that is not UTF-8: "
-                            "a manifest can't list them"
+                            f"{entry.folder} has too many files, or a file name that is not UTF-8, "
+                            "so its files can't be listed in a manifest"
                         ),
                         f"Restore it first: resume-hooks restore {entry.locator}",
                     )
@@ -195,4 +195,4 @@ def _pack_deleted_session(entry: ArchivedSession, where: Where) -> None:
                     commit.commit_manifest(packed_entry, where)
     finally:
         with commit.lock_for_change(entry, where, "cleared"):
-            pass  # Entering the block removes the unused files of this or an earlier run.
+            pass  # Entering the block removes files that this or an earlier run left unused.

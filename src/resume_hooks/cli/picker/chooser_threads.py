@@ -1,7 +1,7 @@
 """The picker's threads: load the list of sessions, create previews, and search the turns.
 
-A thread never draws on the screen. It passes its results to a callback. The first display and the
-keys do not wait for a thread, and the exit waits only briefly.
+A thread never draws on the screen. It passes its results to a callback. The first display and key
+presses never wait for a thread, and the picker waits only briefly for the threads when it exits.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ BATCH_INTERVAL_SECONDS = 0.05  # the number of seconds between two batches of se
 
 
 class SessionLoader:
-    """Load a list of sessions in a thread, and call ``on_batch`` with every batch of sessions.
+    """Load a list of sessions in a thread, and call ``on_batch`` with this loader and every batch.
 
-    ``is_done`` is True when ``on_batch`` is called with the last batch, which may be empty.
+    The attribute ``is_done`` is True when ``on_batch`` is called with the last batch, which may be
+    empty.
     """
 
     def __init__(
@@ -62,10 +63,12 @@ class SessionLoader:
         self._on_batch(self, batch)
 
 
-KEY_PAUSE_SECONDS = 0.03  # the number of seconds without a new key before a search starts
+KEY_PAUSE_SECONDS = (
+    0.03  # how many seconds must pass after the last key press before a search starts
+)
 # the maximum number of seconds for updating the index before the first search
 MAX_INDEX_UPDATE_SECONDS = 2.0
-# the maximum number of seconds that the exit waits for the index to be closed
+# the maximum number of seconds to wait on exit for the index to be closed
 MAX_INDEX_CLOSING_SECONDS = 0.3
 
 
@@ -94,7 +97,7 @@ class _SearchStopped(Exception):
 class ContentSearch:
     """Search the turns of sessions in a thread, and call ``on_answer`` with the answer to each request.
 
-    A request that is not for all projects searches the project of ``folder``. The thread opens the
+    A request covers the project of ``folder`` unless it asks for all projects. The thread opens the
     index once. When the thread ends, it calls ``on_answer`` with None.
     """
 

@@ -82,13 +82,13 @@ BRIEF_KEY_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc close
 ALL_KEYS_HINT = " · F1 or ? all keys"
 ALL_KEYS_HELP = (
     (
-        "type words      find sessions with all the words in title, tag, branch, folder, id or "
-        "first prompt, then with the words in turns"
+        "type words      list sessions that have all the words in their title, tag, branch, folder, "
+        "id or first prompt, and then sessions whose turns contain them"
     ),
     "Up Down PgUp PgDn Home End    move          Enter    opens          Esc, Ctrl+C    closes",
     "Tab             change the preview: outline, lineage, table of all ways to continue",
     "Ctrl+A          list all projects, or only this project    Ctrl+U    delete the words",
-    "Ctrl+B          undo the last compaction: open a fork from before it",
+    "Ctrl+B          undo the last compaction: open a fork that ends before it",
     (
         "Ctrl+Y          copy the command that starts the client    F1, or ? before you type    show or hide help"
     ),
@@ -101,7 +101,7 @@ MIN_COLUMNS_FOR_PREVIEW_BELOW = 44
 # the minimum number of terminal rows for the list of all keys
 MIN_ROWS_FOR_HELP = 14
 PREVIEW_COLUMNS = 79
-MAX_HIT_LINES = 5  # the maximum number of lines of a found text in the preview
+MAX_HIT_LINES = 5  # the maximum number of lines of a search hit in the preview
 SCREEN_STYLE = Style.from_dict(
     {
         "head": "bold",
@@ -389,7 +389,7 @@ class Chooser:
 
     def _call_in_event_loop(self, call: Callable[[], object]) -> None:
         if self._loop is not None:
-            # The loop is closed if the user left in the meantime.
+            # The event loop may already be closed, because the user has left.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(call)
 

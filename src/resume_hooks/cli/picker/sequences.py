@@ -33,7 +33,7 @@ _WHOLE_ESCAPE_SEQUENCE_PATTERN = re.compile(
 )
 """Matches a complete sequence that begins with Escape."""
 
-# matches two Escapes, which may be the beginning of Alt with an arrow key
+# matches two Escapes, which may be the beginning of the sequence of Alt+arrow key
 _DOUBLE_ESCAPE_PATTERN = re.compile(r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?")
 
 

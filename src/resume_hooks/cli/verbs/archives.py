@@ -108,7 +108,7 @@ class RestoreOptions(OneSessionOptions, function="resume_hooks.cli.trash:restore
 
     SESSION is an id or at least four of its first characters, a title or a part of one, a tag, a
     pull request, or the former path of the file. For a session that was deleted more than once, or
-    for an earlier state in the vault, SESSION is ID@INSTANT, as --list shows it. If another file now has the
+    for an earlier state in the vault, SESSION is ID@TIME, as --list shows it. If another file now has the
     session's path, that file is not overwritten: a session from the vault gets a new id.
 
     \b

@@ -12,14 +12,14 @@ from resume_hooks.shared_values import MODEL_TIMEOUT_SECONDS
 
 
 class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_session"):
-    """Create a new session that knows SESSION: its messages, its work and the next step.
+    """Create a new session that begins with what matters from SESSION: its messages, its work and the next step.
 
     SESSION may be a sub-agent, <session>/agent-<id>.
 
-    SESSION itself is only read. The new session is checked before its id is printed. With a --size of
-    1k it gets lists of the work and the last answer; with 12k usually all messages; with 24k also the
-    latest tool calls and their results. --size all makes a copy of SESSION. If the setting
-    handoff_dir names a folder, each handoff also writes a document to that folder.
+    SESSION is not changed. The new session is checked before its id is printed. With --size 1k it
+    contains the last answer and lists of the work done; with 12k usually all messages; with 24k also
+    the latest tool calls and their results. With --size all it is a complete copy of SESSION. If the
+    setting handoff_dir names a folder, each handoff also writes a document to that folder.
 
     \b
     Examples:
@@ -144,8 +144,10 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
     target_tokens: int | None = option(
         type=click.IntRange(1), help="Trim the least useful contents until this size is reached."
     )
-    only_rules: str | None = option("--only", help="Apply only these rules of the list above.")
-    skipped_rules: str | None = option("--skip", help="Do not apply these rules.")
+    only_rules: str | None = option("--only", help="Apply only these rules from the list above.")
+    skipped_rules: str | None = option(
+        "--skip", help="Do not apply these rules from the list above."
+    )
     min_savings: int = option(
         type=click.IntRange(0),
         default=MIN_SAVED_TOKENS,

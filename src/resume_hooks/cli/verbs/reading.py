@@ -43,18 +43,18 @@ class OutlineOptions(OneSessionOptions, function="resume_hooks.cli.outline:show_
 
 
 class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
-    """Print records of a session: one by its reference REF, <session>:<record>, or several of SESSION.
+    """Print records of a session: a single record (REF), or several records of SESSION.
 
-    <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> is a
-    line number (counted from 0), a uuid, or @ followed by the byte offset of its line, as in --page.
-    For trimmed contents the original is printed. A sub-agent is <session>/agent-<id>. If a text is
-    too long, the output names the command that prints the rest. --max-chars limits the whole
-    output. For a single record it limits the record's text, and the last line names the command
-    for the next page.
+    REF is <session>:<record>. <session> is an id, four or more of its first characters, or the path of
+    a .jsonl file; <record> is a line number (counted from 0), a uuid, or @ followed by the byte offset
+    of its line, as printed by --page. Trimmed contents are printed in their original form. A sub-agent
+    is <session>/agent-<id>. If a text is too long, the output names the command that prints the rest.
+    --max-chars limits the whole output. For a single record it limits the record's text, and the last
+    line names the command for the next page.
 
-    --page prints the last records of the file, or the last records before the one in --before. The
-    records before a given one stay the same while the session grows. Printing a page takes no
-    longer if the file is large.
+    --page prints the last records of the file, or those directly before the record that --before
+    names. That page stays the same while the session grows. A large file takes no longer than a small
+    one.
 
     \b
     Examples:
@@ -75,13 +75,14 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
     count_or_id_before: str | None = option(
         "--before",
         metavar="N|ID",
-        help="With REF: also print the N records before that record. With --page: print the records before this id.",
+        help="With REF: also print the N records before it. "
+        "With --page: print the page that ends before the record with this id.",
     )
     following_record_count: int | None = option(
         "--after",
         type=click.IntRange(0),
         metavar="N",
-        help="With REF: also print the N records after that record.",
+        help="With REF: also print the N records after it.",
     )
     turns: str | None = option(
         metavar="A-B", help="Print these turns: 12, 12-15, 12-, last, or -3 (the last three)."
@@ -91,7 +92,8 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
         "--commands", help="Print the shell commands with their results, one command per line."
     )
     paged: bool = flag(
-        "--page", help="Print the last records, or with --before ID the records before that id."
+        "--page",
+        help="Print the last records or, with --before ID, the records directly before the record with that id.",
     )
     limit: int | None = option(
         type=click.IntRange(1, 10_000),

@@ -49,7 +49,7 @@ class ResumeOptions(OneSessionOptions, function="resume_hooks.cli.resume:resume_
     way_to_continue: str | None = option(
         "--way",
         type=_ContinuationChoice(WAYS_TO_CONTINUE),
-        help="Continue in this way without asking.",
+        help="Continue this way, without asking.",
     )
     must_fork: bool = flag(
         "--fork", help="Fork the session and continue in the fork, like --way fork."

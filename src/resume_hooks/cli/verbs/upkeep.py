@@ -48,15 +48,15 @@ class FsckOptions(OneSessionOptions, function="resume_hooks.cli.fsck:check_sessi
 
 
 class DoctorOptions(VerbOptions, function="resume_hooks.cli.doctor:diagnose_installation"):
-    """Check client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
+    r"""Check the client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
 
-    The exit code is 1 if something will not work. A bug report (--bundle) contains versions, the
-    codes of the findings, the settings that you changed, and the lines of our code at which bugs
-    occurred. The report is printed or written to a file, and never sent. Read it before you pass it
-    on.
+    The exit code is 1 if a problem was found. A bug report (--bundle) contains versions, the codes
+    of the findings, the settings that you changed, and the lines of our code where bugs occurred.
+    It is printed or written to a file, and never sent. Read it before you share it.
 
-    The search index contains the words of your sessions and their positions, but no texts. You can
-    delete it at any time, and search updates it. --index only shows, updates or rebuilds it.
+    The search index contains the words of your sessions and their positions, but not the full text.
+    You can delete it at any time: the next search creates it again. With --index, doctor makes no
+    checks: it shows, updates or rebuilds the index.
 
     \b
     Examples:
@@ -132,7 +132,10 @@ class InstallOptions(VerbOptions, function="resume_hooks.cli.setup:install_or_re
 class SlashOptions(
     VerbOptions, function="resume_hooks.cli.slash:answer_slash_command", hidden=True
 ):
-    """Answer a slash command of the plugin for SESSION_ID; its text is read from stdin."""
+    """Answer a slash command of the plugin in the session SESSION_ID.
+
+    The text after the command is read from stdin.
+    """
 
     trigger: str = argument(metavar="VERB")
     session_id: str = argument()
