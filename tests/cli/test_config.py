@@ -66,8 +66,8 @@ def test_config_vault_reports_waiting_copies_and_removed_links(
     link_sessions.link_all_sessions(config_home.where, lambda: False)
     (state / "pending").mkdir()
     (state / permission.CLIENT_CAN_ASK_MARKER_FILE).touch()
-    assert "5 days after the first" in document("config", "vault")["warnings"][0]
-    assert "5 days after the first" in document("config")["warnings"][0]
+    assert "5 days after archiving was first due" in document("config", "vault")["warnings"][0]
+    assert "5 days after archiving was first due" in document("config")["warnings"][0]
     (state / permission.WAIT_START_MARKER_FILE).touch()
     soon = clock.format_minute(clock.timestamp_from_epoch(time.time() + 5 * clock.DAY))[:10]
     assert f"sessions are archived from {soon}" in document("config", "vault")["warnings"][0]

@@ -214,7 +214,7 @@ def test_an_unwritable_log_is_mentioned_with_the_bug(config_home: ConfigHome, cl
     error = cli("lineage", environ=environ).stderr.decode()
     assert "A bug: ZeroDivisionError" in error
     assert "No existing session was changed." in error
-    assert f"could not be written to {state}/log/errors.log: check free space" in error
+    assert f"could not be written to {state}/log/errors.log: check the free space" in error
 
 
 def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:

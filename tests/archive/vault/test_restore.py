@@ -81,7 +81,10 @@ def test_a_restore_returns_every_file_byte_for_byte(config_home: ConfigHome, age
         assert {os.stat(config_home.config / place).st_mtime_ns for place in before} == {written}
         assert archive_session(locate.session_file(session.path), config_home.where) == archived
     again = restore_archived(config_home)
-    assert (again.files, "already at its original path, byte for byte" in again.warnings[0]) == (
+    assert (
+        again.files,
+        "already has the session's transcript, byte for byte" in again.warnings[0],
+    ) == (
         (),
         True,
     )
@@ -97,7 +100,7 @@ def test_a_restore_leaves_a_continued_session_unchanged(config_home: ConfigHome)
     output.unlink()
     done = restore_archived(config_home)
     assert [piece.target_path for piece in done.files] == [str(output)]
-    assert "has continued since" in done.warnings[0]
+    assert "was continued after it was archived" in done.warnings[0]
     assert output.read_bytes() == b"large\n" * 10
 
 

@@ -74,11 +74,11 @@ REMOVED_FROM_TRASH_NOTE = (
     "The session was already at its original path, byte for byte; it is no longer in the trash."
 )
 UNCHANGED_SESSION_NOTE = (
-    "The session is already at its original path, byte for byte; nothing had to be restored."
+    "The client already has the session's transcript, byte for byte; it was not changed."
 )
 CONTINUED_SESSION_NOTE = (
-    "The session is already at its original path, and was continued after it was archived; "
-    "nothing had to be restored."
+    "The client already has the session's transcript, and it was continued after it was archived; "
+    "it was not changed."
 )
 NEW_ID_WARNING = "{path} is a different session now, so the archived copy gets a new id."
 DIFFERENT_FILE_WARNING = "{path} exists with different content; it was not changed."
@@ -95,8 +95,8 @@ class RestoredFile(NamedTuple):
 class RestorePlan(NamedTuple):
     """A plan to restore a session.
 
-    ``session_id`` is the id that the restored session will have. If ``files`` is empty, the session
-    is already at its original path. ``unrestored_files`` contains a sentence about each file that
+    ``session_id`` is the id that the restored session will have. If ``files`` is empty, no file
+    needs to be restored. ``unrestored_files`` contains a sentence about each file that
     can't be restored because another file has its path.
     """
 

@@ -48,7 +48,7 @@ class FsckOptions(OneSessionOptions, function="resume_hooks.cli.fsck:check_sessi
 
 
 class DoctorOptions(VerbOptions, function="resume_hooks.cli.doctor:diagnose_installation"):
-    r"""Check the client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
+    """Check the client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
 
     The exit code is 1 if a problem was found. A bug report (--bundle) contains versions, the codes
     of the findings, the settings that you changed, and the lines of our code where bugs occurred.
