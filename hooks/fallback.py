@@ -1,4 +1,7 @@
-"""Answer prompts and the plugin's module until the engine is installed, on any Python >= 3.9."""
+"""Reply to prompts, and to requests from the plugin's module, until the engine is installed.
+
+This file runs on any Python >= 3.9.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,9 @@ def main(arguments: list[str]) -> int:
     from resume_hooks.system.bytecode import repair_bytecode_on_import
 
     repair_bytecode_on_import()
-    import install_attempt  # Imported here, because Python's option -I keeps this folder out of sys.path.
+    # Imported here, because Python's option -I keeps this folder out of sys.path until it is added
+    # above.
+    import install_attempt
     import install_venv
 
     now, data = "--now" in arguments, Path(arguments[-1])

@@ -1,6 +1,6 @@
-"""Use the engine's Python to answer the plugin's module in the client.
+"""Handle requests from the plugin's module, which runs in the client.
 
-With any other Python, the fallback answers.
+This needs the engine's Python. With any other Python, the fallback module handles the requests.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, reason:
         "Archiving waits for your answer. If you do not answer, sessions are archived from " in line
     )
     assert line.endswith(
-        "resume-hooks config vault on; to keep none: resume-hooks config vault off"
+        "resume-hooks config vault on; to keep no copies: resume-hooks config vault off"
     )
     assert settings.load_settings(client_that_can_ask.where)["vault"].source == "default"
     os.unlink(os.path.join(client_that_can_ask.where.state, permission.NOTICE_GIVEN_MARKER_FILE))

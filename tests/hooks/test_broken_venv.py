@@ -1,4 +1,4 @@
-"""Tests of a virtual environment (venv) whose packages do not load.
+"""Tests of a virtual environment (venv) whose packages can't be loaded.
 
 The hook reports the problem and marks the venv for reinstallation, without a traceback.
 """
@@ -94,7 +94,7 @@ def test_a_verb_reports_a_broken_venv(config_home: ConfigHome, plugin_data: Path
     done = run_engine(config_home, plugin_data, "doctor")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(
-        "resume-hooks: the engine's packages do not load (No module named "
+        "resume-hooks: the engine's packages can't be loaded (No module named "
     )
     assert done.stderr.endswith(f"run: sh {shlex.quote(f'{REPO}/hooks/engine')} --install\n")
     assert not (plugin_data / "venv" / LOCK_FILE_NAME).exists()

@@ -320,7 +320,7 @@ def test_a_rollover_cancelled_early_is_reported(parent: Path) -> None:
     """If the user cancels a rollover early, the reply says that no session was made."""
     assert (
         ask_engine("left", "rollover")["text"]
-        == "There is no summary, and no session was created. /rollover asks again."
+        == "There is no summary, and no session was created. To try again, type /rollover."
     )
     assert list_children(parent) == []
 

@@ -52,7 +52,7 @@ def ask_engine(text: str, **fields: object) -> dict[str, Any]:
         (
             "thinking-altered",
             SIGNATURE_ERROR,
-            "belongs to another text in record 3 (record 1), and 1 more.",
+            "the same signature as a different text in record 3 (record 1), and 1 more.",
         ),
         ("tool-call-unanswered", TOOL_USE_ERROR, "the call 1 has no result (record 2)."),
     ],

@@ -92,7 +92,7 @@ def test_a_session_after_clear_opens_with_the_pending_handoff(
             environ=client,
         )
         assert (
-            "or /clear in an empty box: this also starts a session with the digest"
+            "or type /clear in an empty box: this also starts a session with the digest"
             in json.loads(done.stdout)["reason"]
         )
     (note,) = handoff_notes(config_home)

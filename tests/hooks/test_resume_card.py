@@ -132,7 +132,7 @@ def test_the_table_compares_all_ways_to_continue(config_home: ConfigHome) -> Non
         "compact      1.0M  980 1.4M  a summary",
         "warm, cold: input tokens of the first request",
         "pays off after prompts: trim 7, handoff 1",
-        "30,000 of each request: instructions and tools",
+        "30,000 tokens a request: instructions and tools",
         "cache: 4 min left",
         "a prompt: about 3 requests, adds 4,100 tokens",
     ]
@@ -295,7 +295,7 @@ def test_a_session_with_much_space_lists_the_ways_to_continue(config_home: Confi
     In a fuller session, the card's first line names the ways instead.
     """
     with_room = ContextSize(14_400, 180_000)
-    handoff = "  >handoff: continue in a new session, with what was said here"
+    handoff = "  >handoff: continue in a new session that knows this one"
     for estimates, lines in (
         (ESTIMATES, [handoff, "  >trim: continue without old tool output"]),
         (ESTIMATES[:1], []),

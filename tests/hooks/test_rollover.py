@@ -122,7 +122,7 @@ def test_a_failed_summary_is_reported(
     assert f"No summary: {reason}. The new session has only the digest." in text
     command = f"sh {shlex.quote(f'{REPO}/hooks/engine')} rollover {SESSION}"
     assert (
-        f"to try again, >rollover in the old session (/resume {SESSION}), or in a shell: {command}"
+        f"to try again, type >rollover in the old session (/resume {SESSION}), or in a shell: {command}"
         in text
     )
     assert f"/resume {child.stem}" in text

@@ -91,7 +91,7 @@ def paste_line(copied: CopyResult, *, is_slash: bool, is_busy: bool) -> str:
         if is_busy:
             return "Sent to the clipboard: paste it later."
         if is_slash:
-            return "Sent to the clipboard: paste it, check."
+            return "Sent to the clipboard: paste to check."
         return "Text in box? Ctrl+C once, then paste."
     if is_busy:
         return "Copied: paste it once the answer ends."

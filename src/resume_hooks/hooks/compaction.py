@@ -89,15 +89,15 @@ has its default value."""
 
 TRIM_IN_PLACE_TITLE = "(trimmed in place by resume-hooks; no model is asked)"
 # The client also shows this title after its own ``/compact``.
-THRESHOLD_COMPACTION_TITLE = "({chosen} of resume-hooks; no model is asked)"
+THRESHOLD_COMPACTION_TITLE = "(resume-hooks does this: {chosen}; no model is asked)"
 
 
 def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
     """Return the module's instructions for ``/trim here``.
 
-    The module starts the client's compaction, and the client then asks the module for the
-    conversation. Raise UsageError for an invalid option, and NothingToTrim if the client would not
-    ask the module.
+    The module starts the client's compaction. The client then asks the module for the messages that
+    replace the conversation. Raise UsageError for an invalid option, and NothingToTrim if this
+    client would not ask the module for these messages.
     """
     if reason := reason_for_client_compaction(event):
         raise NothingToTrim(
@@ -201,9 +201,10 @@ def make_compaction_alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def make_alternatives_percent_reply() -> dict[str, Any]:
-    """Return the percentage of the context at which to show the alternatives to the client's compaction.
+    """Return a reply with the percentage of used context at which the module offers the alternatives.
 
-    Return ``{}`` if the user has seen the alternatives, or has changed the setting.
+    The alternatives are those to the client's own compaction. Return ``{}`` if the user has already
+    seen them, has changed the setting ``compaction``, or has set ``notice_percent`` to 0.
     """
     percent = settings.read_number_setting("notice_percent")
     is_decided = settings.load_settings()[
@@ -251,9 +252,9 @@ def _read_compaction_setting() -> _CompactionSetting:
 
 
 def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """Return the conversation that replaces a full context.
+    """Return the messages that replace the conversation when the context is full.
 
-    An answer without messages lets the client write its own summary.
+    If the reply contains no messages, the client writes its own summary.
     """
     setting, method, _ = _read_compaction_setting()
     if method == CLIENT_VALUE:
@@ -328,8 +329,8 @@ def _shrink_conversation(
             and sum(node.is_prompt and not node.is_copied for node in chain)
             < MIN_TURNS_BETWEEN_COMPACTIONS
         ):
-            # The module also counts the turns since its last compaction, but it forgets that
-            # compaction when the client restarts.
+            # The module also counts the turns since the last compaction, but its count is lost
+            # when the client restarts.
             return {
                 "skip": TOO_SOON_REASON,
                 "rests": True,
@@ -436,6 +437,6 @@ def _make_compaction_reply(
         "gone": plan_in_place.unpaired_call_ids,
         "before": tokens_before,
         "after": tokens_after,
-        "remark": f"{tokens_before:,} tokens before, about {tokens_after:,} now. Each placeholder names its "
-        "original, which can be read. /untrim restores everything, in a copy.",
+        "remark": f"{tokens_before:,} tokens before, about {tokens_after:,} now. Each placeholder says where "
+        "to read the original text. /untrim makes a copy in which everything is restored.",
     }

@@ -62,9 +62,9 @@ def describe_storage_error(error: OSError) -> str:
 
 
 def find_question(session_id: str, kind: str = TRIM_QUESTION_KIND) -> StoredQuestion | None:
-    """Return a session's last question, even if it was answered or has expired.
+    """Return the last question that was stored for a session, even if it was answered or has expired.
 
-    Return None if there is no question that this user's engine wrote.
+    Return None if no question was stored, or if another user may have written it.
     """
     return _parse_question_note(
         hook_state.read_note(_question_note_name(session_id, kind)), session_id, kind

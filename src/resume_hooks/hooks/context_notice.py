@@ -1,12 +1,12 @@
 """The notice that a session's context is large, with the best way to continue.
 
 The notice is due when the used percentage of the context reaches the setting ``notice_percent``.
-The Stop hook shows the notice once in a session, as one line. If the client has loaded the plugin's
-module, a band above the input box shows the notice as long as the context is that large. The Stop
-hook shows the notice again if the session's window is larger than was assumed. A file for each
-session stores the window, the window at the last notice, and the number of tokens at which
-``hooks/notice`` asks again. When a sub-agent stops, the client sends a different event, which this
-hook does not receive.
+The Stop hook shows it once in a session, as one line. The hook shows it once more if the session's
+window turns out to be larger than was assumed. If the client has loaded the plugin's module, a band
+above the input box shows the notice as long as the context is that large. A file for each session
+stores the window, the window at the last notice, and the number of tokens at which ``hooks/notice``
+checks again whether a notice is due. When a sub-agent stops, the client sends a different event,
+which this hook does not receive.
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ def store_window(session_id: str, window: object) -> None:
 
 
 def claim_notice(session_id: str, path: str) -> str:
-    """Return the notice of a session, and record that it was shown. Return ``""`` if no notice is due.
+    """Return the notice of a session, and store that it was shown. Return ``""`` if no notice is due.
 
-    Raise OSError if the record can't be written, so that no notice is shown twice.
+    Raise OSError if this cannot be stored. The notice must then not be shown, because it would appear
+    again.
     """
     name = f"{WINDOW_FILE_PREFIX}{session_id}.json"
     note = hook_state.read_note(name)

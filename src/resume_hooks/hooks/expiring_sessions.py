@@ -116,9 +116,9 @@ class _Deadline:
 
 
 VAULT_ANNOUNCEMENT = (
-    "Claude Code deletes sessions{age}. Copies of them, and of sessions that you handed off, trimmed or forked, "
-    "up to {room}, will be kept in a private folder. {awaited} To begin at the next start, run: {on}; "
-    "to keep none: {off}"
+    "Claude Code deletes sessions{age}. A private folder of at most {room} will keep copies of these sessions, and of "
+    "those that you handed off, trimmed or forked. {awaited} To begin at the next start of Claude Code, run: {on}; "
+    "to keep no copies: {off}"
 )
 
 

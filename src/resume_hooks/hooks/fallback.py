@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def write_reply_to_module() -> int:
-    """Answer the plugin's module with a text, and return the exit status."""
+    """Write a text as the reply to the plugin's module, and return the exit status."""
     event = hook_replies.read_stdin()
     if event is None:
         return 1

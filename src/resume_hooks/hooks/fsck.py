@@ -32,8 +32,8 @@ reading."""
 REFUSAL_HTTP_STATUS = "400"
 """The HTTP status of every error that the module reports.
 
-A text without this status was typed by the user. It may be the answer to the module's question
-about repairing the session.
+If the text after the trigger does not contain this status, the user typed that text, perhaps to
+answer the module's question about repairing the session.
 """
 
 FRESH_SESSION_HINT = "opens a new session without the refused messages."

@@ -31,13 +31,13 @@ from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.system.processes import find_client_pid, read_process_start_time
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
-SLASH_CLEAR_HINT = "or /clear in an empty box: this also starts a session with the digest"
+SLASH_CLEAR_HINT = "or type /clear in an empty box: this also starts a session with the digest"
 """The line of the card which says that the client's next ``/clear`` opens the child."""
 
 # the option that is typed before a new task, which has nothing to do with the session's old task
 NEW_TASK_OPTION = "--new-task"
-# the minimum number of characters of a shortened digest; if it would have fewer, the beginning of
-# the full digest is used instead
+# the minimum number of characters of a shortened digest; a digest that would become shorter is
+# replaced by the beginning of the full digest
 MIN_DIGEST_CHARACTERS = 600
 
 

@@ -57,8 +57,7 @@ def host_of_event(event: Event) -> Host:
 MAX_INPUT_BYTES = 32 * 1024 * 1024
 # the maximum number of UTF-16 units of a reason; the client cuts texts at 10,000
 MAX_REASON_UTF16_UNITS = 9_500
-# the maximum number of UTF-16 units of a reason's last line; if the reason is shortened, a longer
-# last line is not kept
+# When a reason is shortened, its last line is kept if it has at most this number of UTF-16 units.
 MAX_LAST_LINE_UNITS = 200
 
 # the maximum number of UTF-16 units of a hook's text for the model; the client shows only the
@@ -71,8 +70,8 @@ CUT_NOTICE = "\n  ... (cut; press Up for your prompt)"
 def read_stdin(max_bytes: int = MAX_INPUT_BYTES) -> dict[str, Any] | None:
     """Return the event on stdin. Return None if it is too long or not a JSON object.
 
-    Also return None if hooks must not act: in a headless client that we started, or if no variable
-    names the user's home folder.
+    Also return None if hooks must not act, that is, if this is a headless client that we started,
+    or if no variable names the user's home folder.
     """
     raw, environ = sys.stdin.buffer.read(max_bytes + 1), os.environ
     has_home = environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") or os.name == "nt"
@@ -134,7 +133,7 @@ def block_reply(reason: str, host: Host = CLAUDE_HOST) -> bytes:
 
 
 def start_reply(context: str, message: str) -> bytes:
-    """Return a reply to a session's start.
+    """Return the reply of a hook that runs when a session starts.
 
     The model reads ``context``. The user reads ``message``, which is joined into one line. Either
     may be empty. If both are empty, return ``b""``.

@@ -165,7 +165,7 @@ def is_valid_timestamp(value: object) -> bool:
 
 
 def _safe_note_path(name: str) -> str:
-    """Return the path of a note. Raise OSError if the folder of the notes is a link or not private."""
+    """Return the path of a note. Raise OSError if the notes folder is a link or belongs to another user."""
     path = note_path(name)
     if not is_private_folder(os.path.dirname(path), Where()):
         raise OSError(errno.ELOOP, f"{os.path.dirname(path)} is not a resume-hooks folder", path)
@@ -173,6 +173,6 @@ def _safe_note_path(name: str) -> str:
 
 
 def _is_writable_only_by_us(status: os.stat_result) -> bool:
-    """Check that only this user can have written a file."""
+    """Check whether a file belongs to this user and no other user may write to it."""
     owner = os.geteuid() if hasattr(os, "geteuid") else status.st_uid
     return status.st_uid == owner and not status.st_mode & 0o022

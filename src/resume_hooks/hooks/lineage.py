@@ -62,7 +62,7 @@ def lineage_card(rows: list[Ancestor]) -> str:
 
 
 def _lines_of_ancestor(number: int, row: Ancestor, *, is_last: bool) -> tuple[str, str]:
-    """Return the two rows of one session in the lineage. ``is_last`` marks the session itself."""
+    """Return the two rows of one session in the lineage. ``is_last`` means that the lineage ends with it."""
     facts = []
     if row.status == MISSING_STATUS:
         name = "(file gone)"

@@ -90,7 +90,7 @@ def pasted_command_card(text: str, *, is_busy: bool = False) -> str:
     """
     typed_text = f"\n\n  Your text: {text}" if text else ""
     if is_busy:
-        last_line = "Once the answer ends, clear and paste."
+        last_line = "After the answer: clear the box, paste."
     else:
         last_line = "Clear the box: Ctrl+C once, then paste."
     reason = "nothing was done: text was already in the input box when you pasted"
@@ -113,9 +113,10 @@ def session_card(session_id: str, copied: CopyResult, trigger: Trigger) -> str:
 
 
 def describe_handoff_offer(trigger: Trigger) -> str:
-    """Return lines that offer the user's words as a handoff's next step, or ``""`` if there are no words.
+    """Return lines that offer to hand the session off, with the user's words as the next step.
 
-    The lines show the words, so that the user's text is not lost.
+    The lines repeat the words, so that the user's text is not lost. Return ``""`` if there are no
+    words.
     """
     command = f"{trigger.name_of_verb('handoff')} {trigger.text}"
     if trigger.text:

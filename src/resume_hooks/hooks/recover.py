@@ -43,7 +43,7 @@ def answer_request(request: Request) -> Report:
             collect_calls=partial(collect_latest_calls, session, digest),
         ).text
     if not digest.talk and not digest.sections:
-        raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
+        raise NothingToRecover("There is nothing to recover: nothing has been asked or done yet")
 
     cost_tokens = round(len(text) / CHARACTERS_PER_TOKEN)
 

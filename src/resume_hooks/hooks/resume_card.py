@@ -86,7 +86,7 @@ def answer_request(request: Request) -> Report:
 
 
 def _session_has_turns(request: Request) -> bool:
-    """Check whether the session has turns, or is a child, which begins with a digest."""
+    """Check whether the session has turns. A child counts, too, because it begins with a digest."""
     if request.path is None:
         return False
     session = request.session
@@ -98,7 +98,10 @@ def _session_has_turns(request: Request) -> bool:
 def resume_card(
     comparison: Comparison, copied: CopyResult, trigger: Trigger, *, with_table: bool = False
 ) -> str:
-    """Return the card: the best way to continue, facts about the session, and on request the table."""
+    """Return the card of ``>resume``, with the best way to continue and facts about the session.
+
+    With ``with_table``, the card also contains the table of all ways to continue.
+    """
     context_part = f"context {format_context(comparison.context)} · "
     lines = [
         describe_comparison(comparison, trigger.name_of_verb),
@@ -238,7 +241,7 @@ def _describe_ways_to_shrink(comparison: Comparison, name_verb: Callable[[str], 
     if comparison.advice is not None or comparison.context.max_percent >= MIN_PERCENT_TO_SHRINK:
         return []
     descriptions = {
-        HANDOFF: "continue in a new session, with what was said here",
+        HANDOFF: "continue in a new session that knows this one",
         TRIM: "continue without old tool output",
     }
     ways = []
@@ -297,7 +300,7 @@ def build_ways_table(comparison: Comparison) -> list[str]:
             reason = "too large for an estimate; try a trim"
         rows.insert(2, f"{TRIM:<11}{reason}")
     pay_lines = wrap(_describe_payoff(comparison), TABLE_COLUMNS, subsequent_indent="  ")
-    base_line = f"{comparison.base_request.tokens:,} of each request: instructions and tools"
+    base_line = f"{comparison.base_request.tokens:,} tokens a request: instructions and tools"
     return [
         *rows,
         "warm, cold: input tokens of the first request",
@@ -362,7 +365,7 @@ def _describe_size_content(size: HandoffSize) -> str:
 
 
 def _describe_payoff(comparison: Comparison) -> str:
-    """Return a line with the number of prompts after which each way costs less than going on."""
+    """Return a line that says, for each alternative, after how many prompts it costs less than going on."""
     counts = ((way.name, way.turns_to_pay_off or 0) for way in comparison.estimates)
     pay_texts = []
     for name, count in counts:

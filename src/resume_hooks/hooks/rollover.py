@@ -57,7 +57,7 @@ PLANNING_SECONDS = 10.0  # the time limit in seconds for planning the child with
 MAX_FACT_CHARACTERS = 300  # the maximum number of characters of a fact on the card
 
 _NOTE_PREFIX = "rollover-"
-SLASH_CLEAR_HINT = "or /clear in an empty box: the new session has this text, too (cut if long)"
+SLASH_CLEAR_HINT = "or type /clear in an empty box: the new session has this text (cut if long)"
 WAITING_STATUS = f"asking a model for the summary: up to {MODEL_TIMEOUT_TEXT}"
 """The line that the client shows while a model writes the summary."""
 
@@ -199,10 +199,12 @@ def answer_abandoned_wait(parent: Session, where: Where, trigger: Trigger) -> st
     child = summary.find_unfinished_rollover(parent, where)
     retry_trigger = trigger.name_of_verb("rollover")
     if child is None:
-        return f"There is no summary, and no session was created. {retry_trigger} asks again."
+        return (
+            f"There is no summary, and no session was created. To try again, type {retry_trigger}."
+        )
     return (
         f"There is no summary. {child.client_command} opens the new session, which has only the digest; "
-        f"{retry_trigger} asks again."
+        f"to ask for a summary again, type {retry_trigger}."
     )
 
 
@@ -217,7 +219,7 @@ def _describe_summary(outcome: SummaryResult, request: Request, costs: Sequence[
         else:
             focus_option = ""
         retry_fact = (
-            f"to try again, {request.typed_name}{focus_words} {old_session}, or in a shell: "
+            f"to try again, type {request.typed_name}{focus_words} {old_session}, or in a shell: "
             f"{request.command}{focus_option}"
         )
         return [summary.describe_summary_failure(outcome.failure_reason), *costs, retry_fact]

@@ -1,6 +1,6 @@
-"""The hooks SessionStart and SessionEnd: link sessions across ``/clear``, and show lines at a start.
+"""The hooks SessionStart and SessionEnd: link sessions across ``/clear``, and inform the user.
 
-At ``/clear`` the client ends one session and starts another in the same process. The ended session
+At ``/clear``, the client ends one session and starts another in the same process. The ended session
 becomes the parent of the new one. The hooks run even before the engine is installed, so this module
 uses only the standard library and must run on Python 3.9.
 """
@@ -182,7 +182,7 @@ def _copy_tasks_of_child(child_id: str, session_id: str) -> None:
 def _opening_after_clear(
     handoff: PendingHandoff, session_id: str, path: str, *, is_outdated: bool
 ) -> str:
-    """Return the child's opening with the id and the file of this session in place of the child's."""
+    """Return the child's opening, with the child's id and file replaced by those of this session."""
     creation_time = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
     opening = handoff.opening.replace(handoff.child_file, path).replace(
         handoff.child_id, session_id
@@ -327,7 +327,7 @@ def _archive_and_describe_at_start(event: Dict[str, Any]) -> str:
 
 
 def describe_start_in_new_folder(event: Dict[str, Any]) -> str:
-    """Return the lines of installed parts for a start in a folder without sessions, joined into one line."""
+    """Return, as one line, what installed parts show when a session starts in a folder without sessions."""
     lines = []
     for line in seam.find_answers(questions.start_notice_in_new_folder):
         lines.append(line(event))
@@ -367,9 +367,9 @@ def _read_context(path: str) -> Optional[ContextSize]:
 
 
 def _collect_part_lines() -> List[str]:
-    """Return the lines of installed parts for a start.
+    """Return the lines that installed parts show when a session starts.
 
-    Return none in a headless run, because its user would not see them.
+    In a headless run, return an empty list, because its user would not see the lines.
     """
     if hook_replies.is_headless():
         return []

@@ -1,13 +1,13 @@
 """Deliver the text after ``/clear`` or a compaction in parts, because a hook's output is limited.
 
 The first hook, ``hooks/session-start``, writes a note ``parts-<session>.json`` with its process id
-and runs this module. The module writes all parts except the last as files next to that note, and
+and runs this module. The module writes each part except the last to a file next to that note, and
 then writes the number of parts into the note. Each of the other hooks, ``hooks/part``, prints one
 part for the client and deletes its file. The first hook prints the last part.
 
 Invariant: parts that no hook has printed are deleted before the first hook ends, so that no later
-start prints them. The text then says which parts are missing. This module uses only the standard
-library and must run on Python 3.9.
+start prints them. In this case, the last part says which parts are missing. This module uses only
+the standard library and must run on Python 3.9.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ def delete_old_start_notes() -> None:
 
 
 def remove_middle(text: str, max_units: int) -> str:
-    """Return a text of at most ``max_units`` UTF-16 units. If the text is longer, cut lines in its middle."""
+    """Return ``text``, shortened to ``max_units`` UTF-16 units by removing lines from its middle.
+
+    A text that is short enough is returned unchanged.
+    """
     if utf16_length(text) <= max_units:
         return text
     end = cut_to_utf16_units(text[::-1], max_units // KEPT_END_DIVISOR)[::-1]

@@ -19,8 +19,8 @@ from resume_hooks.shared_values import (
 )
 
 TYPED_SIGN, BARE_SIGN = ">", "/"
-"""The signs with which a trigger begins: in a prompt, and in a command of hooks/register.mjs.
-``COMMAND_PREFIX`` works in every client."""
+"""The first character of a trigger: ``TYPED_SIGN`` in a prompt, and ``BARE_SIGN`` in a command that
+hooks/register.mjs registers. ``COMMAND_PREFIX`` works in every client."""
 
 REPAIR_QUESTION = "fsck"
 """A question that the module asks by itself, not for a user. If answering it fails, the user sees
@@ -47,8 +47,8 @@ _CORE_TRIGGER_ROWS = (
         module=f"{_HOOKS_PACKAGE_NAME}.trim", command="untrim", needs_client_module=True),
     Row("resume", "[--table]", "Show how full this session is and the best way to continue",
         module=f"{_HOOKS_PACKAGE_NAME}.resume_card",
-        help_row="resume                how full this session is, what fits best; copies its id", aliases=("continue",),
-        command="full", is_read_only=True),
+        help_row="resume                how full this session is, what to do next; copies its id",
+        aliases=("continue",), command="full", is_read_only=True),
     Row("search", "[--all] words", "Find what was said in this project; --all: in every project",
         module=f"{_HOOKS_PACKAGE_NAME}.search",
         help_row="search [--all] words  find what was said in this project, or in all",
@@ -217,7 +217,7 @@ def find_trigger_name(word: str) -> str:
 
 
 def trigger_of_command(command: str, text: str, *, is_hooked: bool = True) -> Trigger:
-    """Return the trigger for a command that the user typed in the client, or for a question of the module."""
+    """Return the trigger for a command that the user typed, or for a question that the module asks."""
     if command.startswith(COMMAND_PREFIX[1:]):
         sign, verb = (COMMAND_PREFIX, command[len(COMMAND_PREFIX) - 1 :])
     else:
@@ -294,12 +294,12 @@ def _extract_command_after_words(prompt: str) -> str:
 
 
 def _last_retyped_trigger(prompt: str) -> str:
-    """Return the trigger that the user typed again after a restored prompt with the same trigger.
+    """Return the end of a prompt that begins with the retyped trigger, or else the whole prompt.
 
-    Return any other prompt unchanged. The client puts a blocked prompt back into the input box, and
-    the user types its trigger again to answer the question. The options of a trim never contain a
-    trigger, so the last ``>trim`` counts. The text after any other trigger may mention the trigger,
-    so a repetition after a space counts only if ``yes`` follows it.
+    When a prompt is blocked, the client puts it back into the input box, and the user types the
+    trigger again behind it to answer the question. The options of a trim never contain a trigger,
+    so the last ``>trim`` counts. The text after any other trigger may mention that trigger, so its
+    repetition after a space counts only if ``yes`` follows it.
     """
     match = _RETYPED_TRIGGER_PATTERN.match(prompt)
     if match is None:

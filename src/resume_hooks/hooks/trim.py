@@ -1,8 +1,8 @@
-"""``>trim``: ask about a trim, and handle the answers; ``/untrim``: create a copy with the originals.
+"""``>trim``: ask about a trim, and handle the answers. ``/untrim``: create a copy with the originals.
 
-Invariant: only the exact word yes writes a session, and one question creates at most one child. The
-last line of a card says in at most 40 columns what to do, because the client shows no more of it
-while the model is working.
+Invariant: a session is written only after the exact answer "yes", and one question creates at most
+one child. The last line of a card says in at most 40 columns what to do, because the client shows
+no more of it while the model is working.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def answer_request(request: Request) -> Outcome:
     if request.path is None and confirmations.find_question(request.session_id) is not None:
         raise NothingToTrim(
             "There is nothing to trim: this session's file was deleted after the question",
-            "Restore the file, then type the trim again.",
+            "Restore the file, then type the trim command again.",
         )
     parent = request.session
     if word == "yes":
@@ -329,13 +329,14 @@ def question_card(preview: str, options: str, store_error: str, trim_name: str) 
 def short_question(trim_plan: TrimPlan, in_place: TrimDecision | None) -> str:
     """Return the question for the client's dialog, in at most four lines.
 
-    ``in_place`` is the decision for a trim in place, if the dialog offers one.
+    ``in_place`` describes the trim in place, or is None if the dialog does not offer a trim in
+    place.
     """
     in_place_lines = []
     if in_place is not None and in_client.do_savings_differ(
         trim_plan.savings.tokens, in_place.savings.tokens
     ):
-        difference = "thinking and pictures of the last turns are removed, too"
+        difference = "thinking and images are removed from the last turns, too"
         if in_place.savings.tokens < trim_plan.savings.tokens:
             difference = "pasted and attached text stays"
         in_place_lines.append(f"in place about {in_place.context_after.tokens:,}: {difference}")
@@ -374,9 +375,9 @@ def missing_question_card(trim_name: str) -> str:
 
 
 def answered_card(question: StoredQuestion, trim_name: str, *, is_deleted: bool) -> str:
-    """Return the card of ``>trim yes`` if the question has expired or was answered before.
+    """Return the card that answers ``>trim yes`` if the question has expired or was already answered.
 
-    ``is_deleted`` means that the child that the earlier answer created was deleted.
+    ``is_deleted`` means that the child which the earlier answer created has been deleted.
     """
     reason = f"there is nothing to confirm: the question is older than {QUESTION_LIFETIME_SECONDS // 60} minutes"
     if question.child:

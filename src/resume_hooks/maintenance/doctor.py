@@ -56,8 +56,8 @@ MIN_FREE_BYTES = 1_000_000
 """A disk with fewer free bytes is reported as full."""
 
 MAX_SEARCHED_BYTES = 2_000_000_000
-"""Giant lines are searched for in at most this number of bytes, starting with the largest files. A
-search of this size takes about two seconds."""
+"""The maximum number of bytes that are read to find giant lines. The largest files are read first.
+Reading this number of bytes takes about two seconds."""
 
 
 class Finding(NamedTuple):
@@ -138,7 +138,7 @@ def _uses_only_other_agents() -> bool:
 def _check_client(_: str) -> Finding:
     if _uses_only_other_agents():
         return make_note_finding(
-            "Claude Code is not installed, and has no sessions here", code="unused"
+            "Claude Code is not installed, and has no sessions on this computer", code="unused"
         )
     if programs.find_program("claude", os.environ) is None:
         return make_problem_finding(
@@ -176,7 +176,7 @@ def _check_policy(_: str) -> Finding:
     disabled = "'/trim here', the setting 'compaction', and our lines above the prompt at the start of a session"
     return make_note_finding(
         f"{path} is in force, and disables {disabled}",
-        "Trimmed copies, handoffs and everything else work.",
+        "Trimmed copies, handoffs and everything else still work.",
         "managed",
     )
 
@@ -302,7 +302,9 @@ def _check_other_tools(cwd: str) -> Finding:
             "Switch one of the two off: both would answer >resume. Or run: resume-hooks "
             "config triggers_off full"
         )
-        return make_problem_finding(f"{rival_names} answers the same triggers", remedy, "answer")
+        return make_problem_finding(
+            f"the same triggers are also answered by {rival_names}", remedy, "answer"
+        )
     return make_ok_finding("no other tool answers the same triggers")
 
 
@@ -360,7 +362,7 @@ def _check_giant_files(_: str) -> Finding:
         first_giant.path, MIN_GIANT_FILE_BYTES // 2
     ):
         remedy = (
-            "Continue in a copy of its live conversation, which is smaller: resume-hooks fork "
+            "Continue in a smaller copy with only its live conversation: resume-hooks fork "
             f"{first_giant.session_id[:8]}"
         )
     else:
@@ -648,7 +650,7 @@ def _check_vault(_: str) -> Finding:
     max_size, stored_size = settings.vault_limit(), sum(session.stored for session in archived)
     if max_size and stored_size > max_size:
         remedy = (
-            "The copies of existing sessions' ancestors are kept. To raise the limit: "
+            "Copies are kept if an existing session descends from them. To raise the limit: "
             "resume-hooks config vault 40G"
         )
         return make_note_finding(

@@ -185,8 +185,8 @@ def _list_remaining_client_files(
     if count := _count_sessions_with_our_command(where):
         scripts = os.path.join(where.config, "session-env")
         description = (
-            f"the shell function `{PLUGIN_NAME}` in scripts of {format_count(count, 'session')}; the "
-            "function no longer finds an engine"
+            f"the shell function `{PLUGIN_NAME}` in the shell scripts of {format_count(count, 'session')}; "
+            "the function no longer works, because the engine is gone"
         )
         rows.append(
             RemainingFile(
@@ -282,8 +282,8 @@ def remove_paths(state_folder: str, paths: list[str]) -> None:
         copy_folders = _find_copy_folders()
         for path in paths:
             if os.path.basename(path) == LINKS_FOLDER and path not in copy_folders:
-                # The folder contains a link to a file, and the file's other names were removed in
-                # the meantime.
+                # This folder contains the only link to a file whose other links were removed in the
+                # meantime.
                 continue
             if path in copy_folders:
                 removal.remove_if_possible(path, state_folder)

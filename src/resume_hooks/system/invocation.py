@@ -54,7 +54,7 @@ def lasting_shell_command(arguments: str) -> str:
 
 
 def format_remedy(remedy: str) -> str:
-    """Replace each resume-hooks command in a remedy with the command from ``shell_command``."""
+    """Return a remedy in which each resume-hooks command has the form that works in the user's shell."""
     return _OUR_COMMAND_PATTERN.sub(lambda _: shell_command(""), remedy)
 
 

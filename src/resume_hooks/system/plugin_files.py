@@ -37,7 +37,7 @@ _BUNDLED_FOLDER = os.path.join(_PACKAGE_FOLDER, "_plugin")
 
 
 def plugin_folder() -> str:
-    """Return the folder in which the plugin's files are collected.
+    """Return the folder that contains the plugin's files.
 
     The client reads from this folder while the plugin is installed.
     """
@@ -98,10 +98,10 @@ def assemble_plugin(target: str) -> None:
 
 
 def _find_first_reason(error: OSError) -> str:
-    """Return the reason from an error.
+    """Return the reason why an operation failed.
 
     An error from ``copytree`` contains a list with the source, the target and the reason for each
-    file.
+    file. In this case, return the first reason.
     """
     if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
         # For example: "[Errno 28] No space left on device: 'source' -> 'target'"

@@ -189,7 +189,7 @@ def read_client_command(where: Where) -> list[str]:
 
 
 def _is_client(pid: int, *homes: Where) -> bool:
-    """Check whether a process is a client that one of these config homes lists.
+    """Check whether a process is a client that is listed in one of these config homes.
 
     Return False if the client has ended and another process now uses its id.
     """

@@ -196,7 +196,7 @@ def utf16_length(text: str) -> int:
 
 
 def cut_to_utf16_units(text: str, max_units: int) -> str:
-    """Return the longest beginning of a text that has at most ``max_units`` UTF-16 units."""
+    """Return the longest prefix of a text that has at most ``max_units`` UTF-16 units."""
     if text.isascii():
         return text[:max_units]
     return _encode_utf16(text)[: 2 * max_units].decode("utf-16-le", "ignore")

@@ -149,8 +149,9 @@ class _TurnSearch(NamedTuple):
 def open_pane(text: str) -> dict[str, Any]:
     """Return the pane that a command opens. ``text`` is the text after the command.
 
-    The list follows when the size of the pane is known. A space is added to the words, so that the
-    user can type the next word. Raise UsageError for an unknown option.
+    The pane is empty at first. The list is sent when the size of the pane is known. A space is
+    added to the user's words, so that the user can type the next word. Raise UsageError for an
+    unknown option.
     """
     words, in_all_projects = parse_search_input(text)
     parts = [ALL_OPTION] if in_all_projects else []
@@ -461,14 +462,20 @@ def _count_rows_of_action_names(names: list[str], columns: int) -> int:
 
 
 def _describe_effect_with_title(action: str, effect: str, row: ListedSession) -> str:
-    """Return an action's effect with the session's title, for a page without space for the title."""
+    """Return an action's effect, followed by the session's title.
+
+    This is used for a page that is too short for a separate line with the title.
+    """
     if action in {READ_ON_ACTION, READ_BACK_ACTION, LIST_ACTION}:
         return effect
     return f"{effect} · {row.title}"
 
 
 def _describe_effect_in_other_project(action: str, effect: str, row: ListedSession) -> str:
-    """Return an action's effect on a session of another project, which this client can't open."""
+    """Return an action's effect on a session that belongs to another project.
+
+    This client can't open such a session.
+    """
     if action in EFFECT_BEGINNINGS_IN_OTHER_PROJECT:
         return f"{EFFECT_BEGINNINGS_IN_OTHER_PROJECT[action]}copies the command for {row.folder}"
     return effect
@@ -527,7 +534,10 @@ def _find_marked_session(session_id: str, where: Where) -> ListedSession:
 def open_marked_session(
     action: str, event: dict[str, Any], current_id: str, where: Where
 ) -> dict[str, Any]:
-    """Open the marked session, or a new child of it, as ``action`` says. Raise ResumeHooksError."""
+    """Open the marked session or a new child of it, depending on ``action``.
+
+    Raise ResumeHooksError if the session can't be opened.
+    """
     row = _find_marked_session(_parse_pane_event(event).marked_id, where)
     if action in {OPEN_ACTION, "fork"} and (
         limitation := registry.row_of_agent(row.agent).loss_note
@@ -570,7 +580,8 @@ def _make_reply_that_opens_session(
 ) -> dict[str, Any]:
     """Return the instruction that opens a session in the running client.
 
-    For a session of another project, copy the command that opens it and return a text.
+    If the session belongs to another project, copy the command that opens it, and return a message
+    that says so.
     """
     command = resume_command(row.folder, session_id)
     if not os.path.isdir(row.folder):

@@ -41,10 +41,11 @@ def cut_to_columns(text: str, columns: int) -> str:
 
 
 def cut_title(text: str, columns: int) -> str:
-    """Return a title that is shortened before its end, for example ``Fix the pa… · handoff 2``.
+    """Return a title of at most ``columns`` columns, for example ``Fix the pa… · handoff 2``.
 
-    The end distinguishes the children of a session. If the end is too long, the title is cut at its
-    end like any other text.
+    If the title is too long, its middle is left out, and its ending stays, because the ending
+    distinguishes the children of a session. If the ending itself is too long, the title is cut at
+    the right like any other text.
     """
     beginning, separator, title_end = plain_line(text).rpartition(" · ")
     max_beginning = columns - text_width(separator + title_end)

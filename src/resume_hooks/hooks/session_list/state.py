@@ -313,7 +313,8 @@ def _casefold_fields(entry: ListEntry) -> str:
     return "\n".join(part for part in fields if part).casefold()
 
 
-MAX_PROMPT_CHARACTERS = 400  # the maximum number of characters of a first prompt that are searched
+# A search covers at most this number of characters at the beginning of a session's first prompt.
+MAX_PROMPT_CHARACTERS = 400
 
 
 def list_entries(

@@ -72,7 +72,7 @@ class DefectReport(NamedTuple):
         return all(group.kind.severity == "note" for group in self.groups)
 
     def count_findings(self, severity: Severity) -> int:
-        """Return the number of defects with a severity."""
+        """Return the number of defects with this severity."""
         return sum(len(group.defects) for group in self.groups if group.kind.severity == severity)
 
 

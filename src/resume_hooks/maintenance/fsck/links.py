@@ -32,7 +32,7 @@ BRIDGED_PARENT_DEFECT = DefectKind(
 MISSING_PARENT_DEFECT = DefectKind(
     "parent-missing",
     "warning",
-    "Clients start the conversation here. Nothing before this record is in the file.",
+    "Clients start the conversation at this record. The file contains no turns before it.",
 )
 MISSING_PARENT_OFF_BRANCH_DEFECT = DefectKind(
     "parent-missing-aside", "note", "The record is on no branch that a client would load."
@@ -42,7 +42,7 @@ PARENT_CYCLE_DEFECT = DefectKind(
     "error",
     (
         "Client 2.1.112 refuses the whole session; other clients end the conversation where the "
-        "circle closes."
+        "parent links form a circle."
     ),
 )
 LATER_PARENT_DEFECT = DefectKind(
@@ -55,7 +55,7 @@ REPEATED_UUID_DEFECT = DefectKind(
     is_repairable=False,
 )
 REPEATED_RECORD_DEFECT = DefectKind(
-    "record-repeated", "note", "Clients use the last record; both records have the same content."
+    "record-repeated", "note", "The records have the same content; clients use the last one."
 )
 
 
@@ -189,10 +189,10 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
 
 
 def describe_missing_messages(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
-    """Describe the records of a compaction's kept messages that are not in the file.
+    """Describe the messages that a compaction kept but that are not in the file.
 
-    These can also be records on the way to the first kept message, or the record to which the kept
-    messages were attached.
+    A missing record can also be one on the way to the first kept message, or the one to which the
+    kept messages were attached.
     """
     if segment.anchor_uuid in nodes:
         missing = []
@@ -309,10 +309,9 @@ class LiveHistory(NamedTuple):
 
 
 def records_before_compactions(transcript: Transcript) -> dict[str, str]:
-    """Return the uuid of the record before each compaction, by the uuid of the compaction's boundary.
+    """Map the uuid of each compaction's boundary to the uuid of the record before the compaction.
 
-    The boundary usually names the record before the compaction. Otherwise the preceding message in
-    the file is used.
+    The boundary usually names that record. Otherwise, the preceding message in the file is used.
     """
     records_before: dict[str, str] = {}
     last_message = ""
@@ -442,7 +441,7 @@ class _BranchDepths:
 
 
 def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[Defect]:
-    """Yield a defect for each branch that is longer or newer than the live branch, and for wrong hints."""
+    """Yield a defect for each longer or newer branch than the live one, and for each wrong hint."""
     messages = [node for node in transcript.chain if node.is_message]
     if not messages:
         return

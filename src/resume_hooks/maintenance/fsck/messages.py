@@ -133,7 +133,7 @@ class ThinkingCheck:
         self._texts_by_signature: dict[str, tuple[int, Node]] = {}
 
     def check_thinking(self, record: Record, node: Node) -> Iterator[Defect]:
-        """Yield the defects in the thinking in a record of an answer."""
+        """Yield the defects in the thinking blocks of a record that belongs to an answer."""
         blocks = records.list_blocks(record)
         if blocks and all(get_string(block, "type") in records.THINKING_TYPES for block in blocks):
             self.thinking_only_lines.add(node.line_number)
@@ -163,7 +163,7 @@ class ThinkingCheck:
             if known_hash != hash(text):
                 for own_node, other_node in ((first_node, node), (node, first_node)):
                     message = (
-                        "The signature of this thinking belongs to another text in record "
+                        "This thinking has the same signature as a different text in record "
                         f"{other_node.line_number}"
                     )
                     yield ALTERED_THINKING_DEFECT.defect_in_node(own_node, message)
@@ -331,7 +331,7 @@ LAST_RECORD_NOT_NEWEST_DEFECT = DefectKind(
 STARTS_WITHOUT_PROMPT_DEFECT = DefectKind(
     "starts-without-prompt",
     "error",
-    "Client 2.1.329 sends the conversation, and the API refuses it, because it does not begin with the user.",
+    "Client 2.1.329 sends the conversation, and the API refuses it, because its first message is not the user's.",
 )
 STARTS_WITH_RESULT_DEFECT = DefectKind(
     "starts-with-result",

@@ -185,9 +185,9 @@ def _find_nearest_message_before(
 def _keep_existing_messages(
     segment: KeptSegment, nodes_by_uuid: Mapping[str, Node], boundary: Node
 ) -> KeptSegment:
-    """Return the segment of a compaction's kept messages without those that are not in the file.
+    """Return the segment of messages that a compaction kept, without messages missing in the file.
 
-    If the segment's anchor is lost, the summary after the compaction becomes the anchor.
+    If the segment's anchor is missing, the summary after the compaction becomes the anchor.
     """
     uuids = (
         segment.uuids if segment.uuids is not None else list_ids_in_segment(segment, nodes_by_uuid)
@@ -368,7 +368,7 @@ class _RecordsWatcher:
 
     def run_checks(self) -> list[Check]:
         """Return the check that no record is missing."""
-        return [Check("every record to keep was written", not self._missing_uuids)]
+        return [Check("all records that had to be kept were written", not self._missing_uuids)]
 
 
 def _count_tokens(path: str, live_chain_nodes: list[Node], chain: list[Node]) -> tuple[int, int]:

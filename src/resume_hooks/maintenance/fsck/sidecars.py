@@ -42,7 +42,7 @@ class ReferencedFiles:
         self.backups: dict[str, int] = {}
 
     def add_outputs(self, record: Record, line_number: int) -> None:
-        """Remember the saved outputs that a record's tool results name."""
+        """Remember the saved outputs to which a record's tool results refer."""
         for block in records.list_blocks(record):
             for block_part in records.result_blocks(block):
                 for path in _SAVED_OUTPUT_PATH_PATTERN.findall(get_string(block_part, "text")):
@@ -86,7 +86,7 @@ MISSING_ORIGINAL_DEFECT = DefectKind(
 )
 
 MAX_SEARCHED_ORIGINAL_FILES = 200
-"""The originals are looked for in at most this number of files. A session that names more files is
+"""The maximum number of files that are searched for originals. A session that names more files is
 probably forged."""
 
 _IDENTIFYING_FIELD_NAMES = (*TRIM_FIELD_NAMES, "type", "uuid")
