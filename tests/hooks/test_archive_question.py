@@ -110,7 +110,9 @@ def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: Config
         )
         == []
     )
-    assert "up to 20 GB, will be kept" in question_shown_by_module(client_that_can_ask)
+    assert "A private folder of at most 20 GB will keep copies" in question_shown_by_module(
+        client_that_can_ask
+    )
     assert question_shown_by_module(client_that_can_ask) == "", "told once"
     assert (
         archive_pending_sessions(client_that_can_ask.where, never_over_time_limit),
