@@ -1,7 +1,7 @@
 """Load the writer that makes children for an agent, and plan a fresh child for any agent.
 
-The table of agents, ``sessions.agents.registry``, names the writer of each agent: ``claude_writer``
-for Claude Code, or a module in the other agent's part.
+The table of agents, ``sessions.agents.registry``, names the writer of each agent. Claude Code's
+writer is ``claude_writer``. The writer of any other agent is a module in the part for that agent.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Writer(Protocol):
     """A writer of sessions that a certain agent can resume.
 
     It makes children of this agent's sessions, and children of other agents' sessions. Its methods
-    raise the errors of the verbs that call them.
+    can raise the same errors as the verbs that call them.
     """
 
     def draft_child(
@@ -184,7 +184,7 @@ def draft_child(
 
 
 def describe_parent_agent(draft: Draft, where: Where) -> str:
-    """Return a note for the child's model if the parent is a sub-agent or another agent's session.
+    """Return a note for the child's model if the parent is a sub-agent or belongs to another agent.
 
     For any other parent, return ``""``.
     """

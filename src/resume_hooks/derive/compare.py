@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 # Price of a token that is read from the cache, relative to the price of an uncached input token.
 CACHE_READ_RATE = 0.1
-# Price of a token that is written to the cache, for each lifetime of the cache in seconds.
+# Price of a token that is written to the cache. The keys are the lifetimes of the cache in seconds.
 CACHE_WRITE_PRICE_RATIOS = {
     DEFAULT_CACHE_SECONDS: 1.25,
     LONG_CACHE_SECONDS: 2.0,
@@ -74,9 +74,9 @@ class CachePriceRatios(NamedTuple):
 class Strategy(NamedTuple):
     """A strategy for continuing a session, with the resulting size and the tokens of its first request.
 
-    ``tokens_after`` is the size of the context. The first request sends ``cached_tokens`` and
-    ``uncached_tokens``. A compaction or a summary needs another request before the first one:
-    ``preceding_request_tokens`` is the number of its uncached tokens, and
+    ``tokens_after`` is the size of the context. The first request of the continued session sends
+    ``cached_tokens`` and ``uncached_tokens``. A compaction or a summary is made by a separate
+    request before that one: ``preceding_request_tokens`` is the number of its uncached tokens, and
     ``cost_of_preceding_request`` is its whole cost in input tokens.
     """
 
@@ -99,7 +99,7 @@ def find_cache_rates(lifetime_seconds: int) -> CachePriceRatios:
 
 
 def compute_first_request_cost(strategy: Strategy, rates: CachePriceRatios) -> float:
-    """Return the cost of a strategy's first request, plus that of any request before it.
+    """Return the cost of a strategy's first request, including a request for a summary that precedes it.
 
     The cost of the answer to the first request is not included.
     """
@@ -113,10 +113,10 @@ def compute_first_request_cost(strategy: Strategy, rates: CachePriceRatios) -> f
 def compute_cost_of_turns(
     strategy: Strategy, turn_count: int, recent_requests: RecentRequests, rates: CachePriceRatios
 ) -> float:
-    """Return the cost of the next turns after a strategy, without the cost of their answers.
+    """Return the cost of the next ``turn_count`` turns if the user chooses ``strategy``.
 
-    ``turn_count`` is the number of these turns. Each request after the first one reads the previous
-    context from the cache.
+    The cost of the answers in these turns is not included. Each request after the first one reads
+    the previous context from the cache.
     """
     later_request_count = turn_count * recent_requests.requests_per_turn - 1
     growth_per_request = recent_requests.tokens_per_turn / recent_requests.requests_per_turn
@@ -155,8 +155,8 @@ def count_turns_to_break_even(
 
 MAX_QUICK_SCAN_BYTES_IN_SHELL = (
     24 * 1024 * 1024
-    # In a shell, strategies are compared only if the live part of the session has at most this
-    # number of bytes. These are about a million tokens.
+    # In a shell, strategies are compared only if the live part of the session is not larger than
+    # this number of bytes (about a million tokens).
 )
 # The size of a typical turn is estimated only if at least this number of turns was counted.
 MIN_COUNTED_TURNS = 3
@@ -176,8 +176,7 @@ The next prompt then sends all tokens of the session uncached.
 TOKENS_AFTER_COMPACTION = 18_000
 """The size of the context after a compaction: the summary, and the files that are read again.
 
-The number is the median of ten compactions in the corpus, after which 4,400 to 30,100 tokens
-remained.
+This is the median of ten measured compactions. The sizes ranged from 4,400 to 30,100 tokens.
 """
 
 # Size of a compaction's summary in tokens: the median of ten compactions in the corpus.
@@ -200,15 +199,15 @@ FRESH_STRATEGIES = frozenset({HANDOFF, ROLLOVER})
 class StrategyEstimate(NamedTuple):
     """The estimated size and costs of a strategy. All costs are in input tokens.
 
-    ``tokens_after`` is the size of the context. ``uncached_tokens`` and ``next_turn_cost`` are for
-    the next turn, without the cost of its answers. ``turns_to_pay_off`` is the number of turns
-    after which the strategy costs less than the strategy "go on". It is None if the strategy never
-    costs less, and for "go on" itself.
+    ``tokens_after`` is the size of the context. ``next_turn_cost`` is the cost of the next turn,
+    without the cost of its answers. ``uncached_tokens`` is the number of tokens in the next turn's
+    first request that are not in the cache. ``turns_to_pay_off`` is the number of turns after which
+    the strategy costs less than the strategy "go on". It is None if the strategy never costs less,
+    and for "go on" itself.
 
     ``warm_cache_cost_tokens`` and ``cold_cache_cost_tokens`` are the costs of the strategy's first
-    request with a warm and
-    with a cold API cache. If a model has to be called before that request, for example for a
-    summary, they include the cost of this call.
+    request with a warm and with a cold API cache. If a model has to be called before that request,
+    for example for a summary, they include the cost of this call.
     """
 
     name: str
@@ -221,11 +220,10 @@ class StrategyEstimate(NamedTuple):
 
 
 class SizeEstimate(NamedTuple):
-    """The estimate for a handoff of one size, or for a fork, which is offered as the size ``all``.
+    """The estimate for a handoff of one size. The size ``all`` stands for a fork.
 
     ``warm_cache_cost_tokens`` and ``cold_cache_cost_tokens`` are the costs of the first request
-    with a warm and with a cold
-    cache.
+    with a warm and with a cold cache.
     """
 
     measured_size: HandoffSize
@@ -276,7 +274,7 @@ class Comparison(NamedTuple):
         return GO_ON
 
     def find_tokens_after_strategy(self, strategy_name: str) -> int:
-        """Return the size of the context after a strategy, or 0 if there is no estimate for the strategy."""
+        """Return the size of the context after a strategy was applied, or 0 if it has no estimate."""
         return next((each.tokens_after for each in self.estimates if each.name == strategy_name), 0)
 
 
@@ -336,7 +334,8 @@ def compare_strategies(
     if has_handoff_plan:
         handoff_plan = _plan_default_handoff(session, where)
         tokens_after_handoff = handoff_plan.sizes.tokens_after if handoff_plan else base.tokens
-        # If the API counted no request, the estimate of the context includes only the conversation.
+        # If the API has not counted the tokens of a request yet, the estimate of the context
+        # includes only the conversation.
         conversation_tokens = context.tokens - (base.tokens if context.is_measured else 0)
         measured_sizes = (
             measure_handoff_sizes(handoff_plan, conversation_tokens) if handoff_plan else ()
@@ -408,8 +407,8 @@ def recommend_strategy(path: str, where: Where) -> Advice:
 class FreedTokens(NamedTuple):
     """The number of tokens that a trim with default options would remove.
 
-    ``freed_by_trimmed_copy`` is the number for a trimmed copy, and ``freed_in_place`` is that for a trim in
-    the running client.
+    ``freed_by_trimmed_copy`` applies to a trimmed copy, and ``freed_in_place`` to a trim in the
+    running client.
     """
 
     freed_by_trimmed_copy: int
@@ -424,7 +423,7 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
     """
     if not is_live_part_within_bytes(path, MAX_QUICK_SCAN_BYTES):
         return FreedTokens(0, 0)
-    # Imported here because only sessions that can be read quickly need these modules.
+    # Imported here because these modules are used only for sessions that can be read quickly.
     from resume_hooks.derive.trim import in_client, plan
 
     try:
@@ -620,8 +619,8 @@ def _list_strategies(measurements: _Measurements, *, is_warm: bool) -> list[Stra
             summary_input_tokens,
             ROLLOVER_SUMMARY_TOKENS,
         ),
-        # Every session starts with the same tokens, and the request for the summary has already put
-        # them into the cache.
+        # The cache already contains the tokens with which every session starts, because the request
+        # for the summary has just sent them.
         Strategy(
             COMPACT,
             compacted_tokens,

@@ -1,7 +1,7 @@
 """Find the record after which to cut a conversation.
 
-The cut is after the requested record, or after the nearest record where the cut separates no call
-from its result.
+This is the requested record, or the nearest record after which a cut separates no call from its
+result.
 
 Invariant: a call stays with its result, and an answer of the model stays whole. If a record is
 requested by its id, the results of its calls are kept too. If the cut is before an instant, no
@@ -40,11 +40,13 @@ TOO_EARLY_CUT_ADVICE = (
 class CutTarget(NamedTuple):
     """The last record to keep.
 
-    If ``includes_results`` is true, the results of the record's calls are kept too. Otherwise the cut
-    moves back until no call lacks its result. ``remark`` tells the user how the record was chosen.
+    If ``includes_results`` is true, the results of the record's calls are kept too. Otherwise the
+    cut moves back until no call lacks its result. ``remark`` tells the user how the record was
+    chosen.
 
-    If ``ignores_preserved_records`` is true, the cut is made in the conversation from before the
-    compaction, even if the compaction copied the record into the live conversation.
+    A compaction can copy a record into the live conversation, so that the record exists twice. If
+    ``ignores_preserved_records`` is true, the cut is made at the original record before the
+    compaction, not at the copy.
     """
 
     node: Node
@@ -86,9 +88,9 @@ class Cut(NamedTuple):
 
 
 class CutAtRecord(NamedTuple):
-    """A cut after one record, like the client's option ``--resume-session-at``.
+    """A cut after one record, as made by the client's option ``--resume-session-at``.
 
-    ``record`` is a line number counted from 0, a uuid, or an offset.
+    ``record`` is a line number counted from 0, a uuid, or a byte offset in the file.
     """
 
     record: int | str | RecordOffset
@@ -132,9 +134,9 @@ class CutAtRecord(NamedTuple):
     ) -> CutTarget | None:
         """Return the last message at or before a line.
 
-        ``line_position`` is the position of the line, and ``end_position`` is that of the file's
-        end. Both are line numbers, or both are byte offsets. ``position_of`` returns the same kind
-        of position for a node.
+        ``line_position`` is the position of the line, and ``end_position`` is the position of the
+        end of the file. Both are line numbers, or both are byte offsets. ``position_of`` returns
+        the position of a node in the same unit.
         """
         if line_position >= end_position:
             valid_lines = f"lines 0 to {transcript.line_count - 1}"
@@ -165,7 +167,7 @@ class CutAtMessage(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The answer in words, for messages."""
+        """A description of the answer, for use in messages to the user."""
         return f"message {collapse_line(plain_line(self.message_id), 80)}"
 
     def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
@@ -186,7 +188,7 @@ class CutAtMessage(NamedTuple):
 
 
 class CutBeforeInstant(NamedTuple):
-    """A cut that keeps only records from before an instant."""
+    """A cut that keeps only the records that are older than a given time."""
 
     instant: datetime
 
@@ -196,10 +198,10 @@ class CutBeforeInstant(NamedTuple):
         return f"before {clock.format_minute(clock.format_timestamp(self.instant))} UTC"
 
     def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
-        """Return the last record of the live chain before the instant.
+        """Return the last record of the live chain before the given time.
 
-        If the live chain starts after the instant, return the last record before the instant in the
-        whole file.
+        If the live chain starts after this time, return the last record in the whole file before
+        it.
         """
         end_ms = round(self.instant.timestamp() * 1000)
         # A record without a time is treated as if it had the time of the previous record.
@@ -243,7 +245,7 @@ class CutAtTurn(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The end of the turn in words, for messages."""
+        """A description of the cut for messages to the user: the end of a turn."""
         return f"the end of turn {self.turn_number}"
 
     def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
@@ -284,7 +286,7 @@ class CutBeforeCompaction:
         return "before the last compaction"
 
     def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
-        """Return the last message before the compaction with which the live chain starts."""
+        """Return the last message before the compaction that is at the start of the live chain."""
         if not transcript.is_whole:
             return None
         boundary_line = next(

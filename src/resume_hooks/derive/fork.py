@@ -1,11 +1,12 @@
 """Plan a fork: a child with its parent's live conversation or a part of it.
 
-A fork in the same folder sends the same bytes as its parent, so it can use the API's cache. For
-this reason, the fork has no lineage before the conversation. A fork in a different folder starts
-with a lineage: its system prompt differs, so it cannot use the cache anyway.
+A fork in the same folder sends the same bytes as its parent, so it can use the API's cache. A
+lineage before the conversation would prevent this, so such a fork has none. A fork in a different
+folder has a different system prompt and cannot use the cache anyway, so it starts with a lineage.
 
 A fork for another agent contains the conversation as text: messages and shortened calls, but no
-thinking. The calls have the format in which an agent shows another agent's calls to its models.
+thinking. The calls have the format in which agents show imported calls of a foreign session to
+their own models.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class ForkPlan(ChildPlan):
     relocation: Relocation | None = None
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return observers that check that every record names its source, and that the folder is right."""
+        """Return observers that check that every record names its source and the right folder."""
         if isinstance(self.body, ChainRewrite):
             nodes = self.body.linear_chain.nodes
         else:
@@ -217,8 +218,8 @@ class _ForkLineEdit:
             body = self._relocation.relocate_folder_in_line(
                 body,
                 is_first=node.is_boundary,
-                # If the chain does not start with a boundary, the first record is our lineage,
-                # which already has the new folder.
+                # If the chain does not start with a boundary, its first record is the lineage that
+                # this plugin wrote. It already has the new folder.
             )
         return add_field(body, "forkedFrom", _make_fork_origin_field(self._parent_id, node.uuid))
 
@@ -298,8 +299,8 @@ def _list_snapshot_notes(relocation: Relocation) -> list[str]:
 MAX_CALL_CHARACTERS, MAX_RESULT_CHARACTERS = (
     600,
     1_500,
-    # The maximum numbers of characters of a call and of a result. Longer ones are cut, and a
-    # reference to the whole text follows.
+    # The maximum number of characters of a call, and of a result. A longer call or result is cut,
+    # and a reference to its whole text follows.
 )
 
 
@@ -355,7 +356,7 @@ def make_conversation_lines(
 ) -> FreshLines:
     """Return the lines of a Claude Code session that contains a conversation as text.
 
-    The model reads ``introduction`` first, and the screen does not show it.
+    ``introduction`` comes first. The model reads it, but it is not shown on the screen.
     """
     setting, last_id = child.attributes, str(uuid.uuid4())
     unterminated_lines = [first_line, lineage_line(setting, None, last_id, introduction)]

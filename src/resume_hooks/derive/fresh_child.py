@@ -78,10 +78,10 @@ DIGEST_LINE_NUMBER = 3
 # records of a session contain the name of its plan's file.
 PLANS_FOLDER_NAME = "plans"
 _PLAN_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,200}")
-# At most this number of ancestors is searched for a plan, because a fresh child has no plan of its
-# own until it enters plan mode.
+# A fresh child has no plan of its own until it enters plan mode, so its ancestors are searched for
+# a plan, but not more than this number of them.
 MAX_PLAN_ANCESTORS = 5
-# This number of bytes at the start of a plan is searched for its first line.
+# The first line of a plan is searched for only in this number of bytes at the plan's start.
 _MAX_READ_PLAN_BYTES = 4096
 
 DIGEST_SECTIONS_BY_LIST_NAME = (
@@ -89,18 +89,18 @@ DIGEST_SECTIONS_BY_LIST_NAME = (
     ("commands", (COMMANDS_SECTION, OTHER_COMMANDS_SECTION)),
     ("failures", (ERRORS_SECTION, FAILURES_SECTION, REFUSALS_SECTION)),
 )
-"""The lists that a child's card mentions, each with the sections of the opening that belong to it.
-"""
+"""Maps each list that a child's card can mention to the sections of the opening that contain the
+list."""
 
 
 class ChildContents(NamedTuple):
     """The contents of a fresh child in addition to its lineage.
 
     ``summary`` comes from a model and has no blank lines. ``opening_tokens`` is the size of the
-    opening. ``edited_digest`` is the digest that the opening shows if the user edited it. The
-    record with the whole digest does not contain the user's changes. If ``starts_new_task`` is true,
-    the next step does not belong to the parent's work, so the child does not take over the plan and
-    the task list.
+    opening. If the user edited the digest, ``edited_digest`` is the edited text. The opening shows
+    this text, but the record with the whole digest keeps the original. If ``starts_new_task`` is
+    true, the next step does not belong to the parent's work, so the child does not inherit the plan
+    and the task list.
     """
 
     digest: Digest | None = None
@@ -117,8 +117,9 @@ NO_DIGEST_OPENING = DigestOpening("")
 class FreshOpening(NamedTuple):
     """The opening of a fresh child, and all other data that the plan of the child needs.
 
-    ``text`` is for the child's model, and ``screen_text`` is for the screen. ``first_line`` is the child's first
-    line. ``digest_opening`` is the digest in ``text``. It is empty if the user edited the digest.
+    ``text`` is for the child's model, and ``screen_text`` is for the screen. ``first_line`` is the
+    child's first line. ``digest_opening`` is the digest that ``text`` contains, or an empty one if
+    the user edited the digest.
     """
 
     child: Draft
@@ -418,8 +419,9 @@ def make_file_writer(
 
 
 def find_line_about_plan(parent_ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
-    """Return a line about the plan of a session or, if it has none, of its latest ancestor with a plan.
+    """Return a line about a session's plan.
 
+    If the session has no plan, the line is about the plan of the latest ancestor that has one.
     ``ancestors`` starts with the oldest one. If no plan exists, the result is ``""``.
     """
     if note := format_plan_note(parent_ends, where):

@@ -33,8 +33,9 @@ def split_off_size(text: str) -> tuple[str, str]:
     """Split a text into the size at its start and the remaining text.
 
     If the text does not start with a size, the first value is ``""``. If the user's next step
-    itself starts with a size, the user must type the handoff's size before it: ``12k 4k of memory
-    are too little``. Raises UsageError if the size is too small or too large.
+    itself starts with a size, the user must type the handoff's size before it: in ``12k 4k of
+    memory are too little``, the handoff's size is ``12k``. Raises UsageError if the size is too
+    small or too large.
     """
     match = _SIZE_PATTERN.match(text)
     if match is None:

@@ -35,12 +35,12 @@ from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, get_message, get_string
 from resume_hooks.transcripts.write_scan import mend_record
 
-# Maximum number of placeholders that are followed one after the other. Only a forgery could have
-# more.
+# Maximum number of placeholders that are followed one after the other. Only a forged session could
+# have a longer sequence of them.
 MAX_FOLLOWED_PLACEHOLDERS = 100
 # The fields of a record that a trim may change.
 CONTENT_FIELD_NAMES = ("message", "toolUseResult", "attachment", "rendered")
-# This number of characters at the end of a text is searched for a notice.
+# Only the last characters of a text, at most this number, are searched for a notice.
 MAX_NOTICE_SEARCH_CHARACTERS = 5_000
 
 _NOTICE_PATTERN = re.compile(
@@ -388,7 +388,7 @@ def _list_record_texts(record: Record) -> Iterator[str]:
 
 
 def find_call_and_result_ids(record: Record) -> set[tuple[str, str]]:
-    """Return two strings, kind and id, for each call and each result in a record."""
+    """Return a pair of kind and id for each call and each result in a record."""
     return {pair for block in records.list_blocks(record) if (pair := _get_kind_and_call_id(block))}
 
 

@@ -84,8 +84,8 @@ class Report(NamedTuple):
 class PendingAnswer(NamedTuple):
     """An answer for which the user must wait.
 
-    ``waiting_text`` is shown until the answer arrives. ``prompt`` is a request to the session's own
-    model, or ``""``.
+    ``waiting_text`` is shown until the answer arrives. ``prompt`` is sent to the session's own
+    model. If it is ``""``, nothing is sent.
     """
 
     waiting_text: str

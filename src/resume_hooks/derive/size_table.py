@@ -30,13 +30,13 @@ class HandoffSize(NamedTuple):
     """A size of a handoff, and the contents that a handoff of this size would have.
 
     ``size`` is what the user types, such as ``12k``. ``tokens_after`` is the size of the new
-    session's context. ``full_opening_tokens`` is the size that the opening would have without a
-    limit, and ``omitted_tokens`` is the number of these tokens that are left out, or None if it was
-    not measured.
+    session's context. ``full_opening_tokens`` is the size of the complete opening, without a limit.
+    ``omitted_tokens`` is the number of tokens of the complete opening that do not fit, or None if
+    it was not measured.
 
-    ``includes_calls`` is true if the opening omits no text and also contains the latest calls.
-    ``consists_mainly_of_lists`` is true if the opening contains little except the lists and the last
-    answer.
+    ``includes_calls`` is true if the opening omits no text and has space for the latest calls too.
+    ``consists_mainly_of_lists`` is true if the opening contains little except the lists and the
+    last answer.
     """
 
     size: str
@@ -54,7 +54,7 @@ def measure_handoff_sizes(
 
     ``conversation_tokens`` is the size of the session's conversation.
     """
-    # Imported here because a long session has no digest, and so does not need these modules.
+    # Imported here because a long session gets no digest and therefore does not need these modules.
     from resume_hooks.reading.digest.entries import Digest
     from resume_hooks.reading.digest.opening import (
         CHARACTERS_PER_TOKEN,
@@ -74,7 +74,7 @@ def measure_handoff_sizes(
     digest_length = len(plan.digest_opening.text)
     fixed_tokens = default_after - digest_length / CHARACTERS_PER_TOKEN
     # If the calls do not fill the space that is reserved for them, the opening already contains all
-    # calls, and a larger size would not add any.
+    # of them, so a larger opening would not contain more calls.
     conversation_length = round(conversation_tokens * CHARACTERS_PER_TOKEN)
     if digest_length + MAX_CALL_CHARACTERS < opening_lengths[
         default_tokens
@@ -120,8 +120,8 @@ def measure_handoff_sizes(
 
 
 def _compute_characters_left_for_calls(opening_tokens: int, other_characters: int) -> int:
-    """Return the number of characters that an opening of this size has left for calls."""
-    # Imported here because a long session has no digest, and so does not need this module.
+    """Return how many characters of an opening of this size remain for calls."""
+    # Imported here because a long session gets no digest and therefore does not need this module.
     from resume_hooks.reading.digest.opening import (
         MAX_CALLS_SPACE_FRACTION,
         convert_tokens_to_characters,

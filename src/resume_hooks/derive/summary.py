@@ -127,9 +127,9 @@ class SummaryMaterial(NamedTuple):
 
 
 def make_material_without_records(session_id: str) -> SummaryMaterial:
-    """Return material without records, for a model that already has the session in its context.
+    """Return a ``SummaryMaterial`` without records, for a model that has the session in its context.
 
-    The only text that this model needs is the digest.
+    In addition to its context, this model needs only the digest.
     """
     return SummaryMaterial(session_id, 0, (SummaryPart("", frozenset()),))
 
@@ -163,7 +163,7 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
 
 
 def _read_shown_records(reader: TurnReader, names: TranscriptNames) -> Iterator[_RecordText]:
-    """Yield the records as shortened text. Only one full output is in memory at a time."""
+    """Yield the records as shortened text. At most one complete tool output is in memory at a time."""
     for row in reader.rows:
         for passage in reader.read_passages_of_rows([row], names):
             if not passage.is_client_addition:
@@ -181,9 +181,10 @@ def _read_shown_records(reader: TurnReader, names: TranscriptNames) -> Iterator[
 def _split_records(
     records: Sequence[_RecordText], max_characters: int
 ) -> list[Sequence[_RecordText]]:
-    """Split the records into parts. The last part contains as many of the latest records as fit.
+    """Split the records into parts.
 
-    The older records are split into parts of about equal length.
+    The last part contains as many of the latest records as fit. The records before it are split
+    into parts of about equal length.
     """
     if (
         sum(record.piece.character_count for record in records)
@@ -334,7 +335,7 @@ def format_summary(summary_text: str, model: str, session_id: str, focus: str = 
 def format_partial_summaries(
     summaries: Sequence[Summary], session_id: str, shown_records: frozenset[int]
 ) -> str:
-    """Return the summaries of several parts as text for the model that joins them, oldest first."""
+    """Return the partial summaries, oldest first, as the text from which a model makes one summary."""
     parts = (
         [f"part {number}", *format_summary_rows(part, session_id, shown_records)]
         for number, part in enumerate(summaries, 1)
@@ -612,8 +613,8 @@ def _ask_for_checked_summary(
 def _iterate_quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
     """Yield the texts that a summary may quote, each with its reference.
 
-    They are the user's request together with the digest, and the records of the parent and its
-    ancestors.
+    The first text is the user's request followed by the digest. The others are the records of the
+    parent and its ancestors.
     """
     # A summary by the client is not evidence, because a model wrote it too.
     quotable_messages = tuple(

@@ -1,8 +1,8 @@
 """Find the trimmed records of a session, and plan a child with their original contents.
 
 If a session was trimmed in place while a client had it open, the client rebuilt the records. A
-rebuilt record has placeholders, but not the fields that name an original. A rebuilt record may
-combine several original records, so each of its blocks is restored separately.
+rebuilt record has placeholders, but lacks the fields that name its original. It may combine several
+original records, so each of its blocks is restored separately.
 
 Placeholders are not trusted: a reference is used only if it leads to the same call, to the result
 of that call, or to an answer of the model.
@@ -175,10 +175,11 @@ def _find_original_block(block: Record, original: Record) -> Record | None:
 class TrimmedSession:
     """A scanned session with trimmed records in its live chain.
 
-    If the running client trimmed the session in place, ``transcript`` contains the chain from
-    before these trims and the records added after them. ``undone_trim_count`` is the number of
-    these trims, and ``restored_character_count`` is the number of characters that they removed.
-    ``tokens_without_trims`` is the size of the context without the trims, or 0 if there were none.
+    If the running client trimmed the session in place, ``transcript`` contains the chain as it was
+    before these trims, followed by the records that were added later. ``undone_trim_count`` is the
+    number of these trims, and ``restored_character_count`` is the number of characters that they
+    removed. ``tokens_without_trims`` is the size of the context without the trims, or 0 if there
+    were none.
 
     ``earlier_record_count`` is the number of trimmed records before the last compaction.
     """
@@ -263,8 +264,8 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
 def _find_chain_before_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
     """Undo the trims that a running client made.
 
-    Return the chain from before the first of these trims, the records that were added after the
-    trims, and the number of trims.
+    Return the chain as it was before the first of these trims, the records that were added after
+    the trims, and the number of trims.
     """
     chain: list[Node] = transcript.chain
     later_nodes: list[Node] = []
@@ -574,7 +575,7 @@ def _find_restoring_edit(
     edit = RecordRestorationEdit(original)
     restored_record = edit(record)
     if restored_record is not None and find_references_by_block_index(restored_record):
-        # Even if the originals of single blocks no longer exist, the record has its own original.
+        # The original of the whole record exists, even if the originals of some blocks do not.
         with contextlib.suppress(SessionNotFound):
             return original, RestoreBlocksEdit(
                 find_block_originals(restored_record, originals), edit
@@ -644,8 +645,8 @@ def _estimate_sizes_before_and_after(
 def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: ContextSize) -> float:
     """Return the number of characters per token to record in the child.
 
-    The number is computed from the savings of the trim that is undone. With this number, a new trim
-    of the same pieces is expected to save the same number of tokens.
+    It is computed from the savings of the trim that is being undone, so that trimming the same
+    pieces again is expected to save the same number of tokens.
     """
     recorded_size = tokens.read_size_stated_in_first_line(trimmed_session.session.file)
     if (
@@ -662,9 +663,9 @@ def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: Conte
 
 
 def _is_count_from_before_trim(trimmed_session: TrimmedSession) -> bool:
-    """Check whether the last token count is older than the trim in place.
+    """Check whether the last token count was recorded before the trim in place.
 
-    In this case, the count includes the content that the trim removed.
+    Such a count includes the content that the trim removed.
     """
     instants = (
         clock.to_milliseconds(backup_time(origin.file_path))

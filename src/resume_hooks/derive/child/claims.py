@@ -3,7 +3,8 @@
 A child's tool outputs and file backups are written before its transcript. While a child is being
 written, its claim exists. If the command is killed, a later command finds the claim and deletes
 what the killed command wrote. Without a claim, the folders of outputs and backups would remain
-forever. After a scrub, these folders could even contain secrets.
+forever. If the killed command was a scrub, they could even contain secrets that the scrub had not
+removed yet.
 
 Invariant: the cleanup deletes only folders that a claim names, and never the folders of an existing
 session.
@@ -33,10 +34,10 @@ A claim is an empty file with the name ``<process id>.<session id>.<project fold
 
 @contextlib.contextmanager
 def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
-    """Mark a child in a project folder as being written until the end of the ``with`` block.
+    """Mark a child in a project folder as unfinished, until the end of the ``with`` block.
 
     The claim is a file in the state folder. If that folder is not writable, no claim is written.
-    Before the block runs, delete the files that killed commands left behind.
+    Before the block runs, the files that killed commands left behind are deleted.
     """
     remove_sidecars_of_killed_commands(where)
     folder, state_existed = (

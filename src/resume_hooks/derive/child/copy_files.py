@@ -125,11 +125,12 @@ def find_backup_names(lines: Iterable[bytes]) -> frozenset[str]:
 def copy_sidecar_files(
     draft: Draft, backup_names: Collection[str], where: Where
 ) -> Iterator[list[str]]:
-    """Copy the parent's tool outputs and file backups under the child's id before the ``with`` block runs.
+    """Copy the parent's tool outputs and file backups to folders that are named after the child's id.
 
-    Only the backups whose names are in ``backup_names`` are copied. Yields a list with one sentence
-    for each failure. The child is written in spite of a failure, because the conversation does not
-    depend on these files. If the block fails, the copies are removed.
+    This is a context manager. It copies the files before the ``with`` block runs, and removes the
+    copies if the block fails. Only the backups whose names are in ``backup_names`` are copied.
+    Yields a list with one sentence for each failure. The child is written in spite of a failure,
+    because the conversation does not depend on these files.
     """
     failures: list[str] = []
     new_folders: list[str] = []
@@ -276,7 +277,8 @@ def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> No
         return
     if target not in new_folders:
         make_private_folder(os.path.dirname(target), where)
-        # The child's id is new, so a folder with this id must belong to another program.
+        # The child's id is new, so if a folder with this id already exists, it belongs to another
+        # program.
         os.mkdir(target, 0o700)
         new_folders.append(target)
     for name in names:

@@ -81,11 +81,11 @@ class Draft(NamedTuple):
     missing. ``ancestors`` starts with the oldest one, and ``lineage_text`` is the lineage as text.
     ``agent`` is the child's agent, and ``parent_agent`` is the parent's agent.
 
-    If the child continues a sub-agent, ``subagent`` is the sub-agent's name, ``parent`` is the
-    session that started the sub-agent, and ``parent.path`` is the sub-agent's transcript.
-    ``context_window_tokens`` is the context window that the parent's client reported, or 0.
-    ``redactor`` removes the secrets that were found at the start and end of the parent and of its
-    ancestors. It is None if the child quotes no text.
+    If the child continues a sub-agent, ``subagent`` is the sub-agent's name. In this case,
+    ``parent`` stands for the session that started the sub-agent, but ``parent.path`` is the path of
+    the sub-agent's transcript. ``context_window_tokens`` is the context window that the parent's
+    client reported, or 0. ``redactor`` removes the secrets that were found at the start and end of
+    the parent and of its ancestors. It is None if the child quotes no text.
     """
 
     kind: ChildKind
@@ -134,7 +134,7 @@ class Draft(NamedTuple):
 
     @property
     def loaded_parent(self) -> Session | None:
-        """The parent as a ``Session``, or None if ``parent`` is a session file of another type."""
+        """``parent`` if it is a loaded ``Session``, and otherwise None."""
         if isinstance(self.parent, Session):
             return self.parent
         return None
@@ -165,7 +165,7 @@ class Draft(NamedTuple):
         opening_tokens: int = 0,
     ) -> bytes:
         """Return the child's first line, which names the parent. The line has no line ending."""
-        if size:  # The line states the window only if it is larger than the default.
+        if size:  # The first line names the context window only if it is larger than the default.
             if self.agent == self.parent_agent == CLAUDE_NAME:
                 window = self.context_window_tokens or size.window
             else:
@@ -334,11 +334,11 @@ def read_inode(path: str) -> int:
 def _read_titled_ancestors(
     ancestors: Sequence[Ancestor], lineage_finder: LineageFinder, where: Where
 ) -> dict[str, HeadTail]:
-    """Read the start and the end of each ancestor from which a title comes, and map them by session id.
+    """Read the start and the end of each ancestor that introduced a title, and return them by session id.
 
-    Descendants take over the title of their first session. A secret in a title can be recognized
-    only in the session where the title was first used, so the function reads only the oldest
-    ancestor with each title. It does not read the last ancestor, which is the parent.
+    Descendants inherit the title of their first session. A secret in a title can be recognized only
+    in the session where the title was first used, so only the oldest ancestor with each title is
+    read. The last ancestor is not read, because it is the parent.
     """
     first_by_title: dict[str, Ancestor] = {}
     for ancestor in ancestors[:-1]:
@@ -359,8 +359,9 @@ def _find_root_title(
 ) -> str:
     """Return the title of the first session, or the goal in its first prompts if it has no title.
 
-    If the first session no longer exists, its oldest existing descendant still has its title.
-    ``parent_ends`` maps session ids to the starts and ends of the ancestors that were read.
+    If the first session no longer exists, the title is taken from its oldest existing descendant,
+    which inherited it. ``ends`` maps session ids to the starts and ends of the ancestors that were
+    read.
     """
     oldest = next((ancestor for ancestor in ancestors if ancestor.title), None)
     if oldest is None:

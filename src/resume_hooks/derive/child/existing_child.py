@@ -33,7 +33,8 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, get_mapping, get_message
 
 _BUSY_MESSAGE = "Another command is making a child of this session"
-# Maximum number of seconds to wait for the lock. A trigger must write a child in less time.
+# Maximum number of seconds to wait for the lock. A trigger that holds the lock must finish its
+# child in less time.
 MAX_LOCK_WAIT_SECONDS = 10.0
 
 
@@ -82,12 +83,12 @@ def find_existing_child(
     report: str = "",
     opening_tokens: int = 0,
 ) -> Receipt | None:
-    """Return the receipt of the newest child of ``parent``, or None if the child does not fit the request.
+    """Return the receipt of the newest child of ``parent`` if it fits the request, and otherwise None.
 
-    The child fits if it was not continued, if it is of this ``kind``, and if it has the given
-    ``next_step``, ``report`` and ``opening_tokens``. Values that are not given are not compared.
-    ``opening_tokens`` is the size that the request sets for the child's opening. Children that
-    another running client opened or made are ignored, because that client may still show them.
+    The child fits if it was not continued, is of this ``kind``, and has the given ``next_step``,
+    ``report`` and ``opening_tokens``. Arguments that are omitted are not compared.
+    ``opening_tokens`` is the requested size of the child's opening. Children that another running
+    client made or opened are ignored, because that client may still show them.
     """
     link = _find_newest_link(parent, where)
     if link is None or link.kind != kind:
@@ -197,7 +198,8 @@ def _make_receipt(
 def has_later_records(file_ends: HeadTail, instant: str) -> bool:
     """Check whether a session has a message or a tool result with a time after ``instant``.
 
-    If all of its last records are later than ``instant``, the whole transcript is read.
+    Usually only the last records are read. If all of them are later than ``instant``, an earlier
+    record may be later too, so the whole transcript is read.
     """
     tail_covers_instant = any(
         "" < clock.normalize_timestamp(record.get("timestamp")) <= instant

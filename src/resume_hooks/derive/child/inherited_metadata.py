@@ -43,13 +43,14 @@ def plan_relocation(old_home_folder: str, new_home: str) -> Relocation:
 class Relocation(NamedTuple):
     """A change of a session's home folder from ``old_home_folder`` to ``new_home``.
 
-    ``old_home_folder`` may no longer exist, or may be a folder on a different computer. ``new_home`` is a
-    path without symbolic links. ``old_home_paths`` contains two paths of the old home folder: as
-    recorded, and with symbolic links resolved.
+    A session's home folder is the folder in which the user started it. ``old_home_folder`` may no
+    longer exist, or may be a folder on a different computer. ``new_home`` is a path without
+    symbolic links. ``old_home_paths`` contains two paths of the old home folder: as recorded, and
+    with symbolic links resolved.
 
-    If ``moves_files`` is true, the old home folder no longer exists, so its files are assumed to be
-    in the new one. If the old home folder still exists, the file backups belong to the files there.
-    Restoring them must not overwrite files with the same names in the new home folder.
+    ``moves_files`` is true if the old home folder no longer exists. Its files are then assumed to
+    be in the new one. Otherwise, the file backups still belong to the files in the old home folder,
+    and restoring them must not overwrite files with the same names in the new one.
     """
 
     old_home_folder: str
@@ -70,10 +71,10 @@ class Relocation(NamedTuple):
         return path
 
     def relocate_folder_in_line(self, body: bytes, *, is_first: bool = False) -> bytes:
-        """Return a record's line with its working directory moved to the new home folder.
+        """Return a record's line with its working directory moved to the session's new home folder.
 
-        If ``is_first`` is true, the working directory becomes the new home folder itself. Otherwise, a
-        working directory outside the old home folder is unchanged.
+        If ``is_first`` is true, the working directory becomes the new home folder itself.
+        Otherwise, a working directory outside the old home folder is unchanged.
         """
         record = parse_record(body) or {}
         old_folder = get_string(record, "cwd")
@@ -87,11 +88,11 @@ class Relocation(NamedTuple):
         return set_field(body, record, "cwd", new_folder) or add_field(body, "cwd", new_folder)
 
     def relocate_snapshot(self, record: Record) -> Record:
-        """Return a record of file backups with the names that the files have in the new home folder.
+        """Return a record of file backups in which the file names fit the session's new home folder.
 
-        The record is a file snapshot or an update of one. Client 2.1.329 records files in the home
-        folder by relative names, and other files by absolute names. It restores a backup only to
-        the folder that the backup's record names.
+        The record is a file snapshot or an update of one. Client 2.1.329 records files in the
+        session's home folder by relative names, and other files by absolute names. It restores a
+        backup only to the folder that is named in the record of the backup.
         """
         changed_record = dict(record)
         if isinstance(record.get("trackingPath"), str):

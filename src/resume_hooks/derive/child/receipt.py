@@ -22,10 +22,10 @@ class Receipt(NamedTuple):
     After a trim in place, the receipt names the trimmed session itself, and ``backup`` is the path
     of a copy of the file before the trim.
 
-    If an identical earlier request created a child that is still unused, the verb writes nothing,
-    and ``session_id`` and ``file`` name that child. After a dry run, both fields are empty, and the
-    commands in the receipt continue the parent. ``file`` does not name the parent in this case,
-    because a script that deletes ``file`` must not delete the user's own session.
+    If an identical earlier request created a child that is still unused, nothing is written, and
+    ``session_id`` and ``file`` name that child. After a dry run, ``session_id`` and ``file`` are
+    empty, and the commands in the receipt continue the parent. After a dry run, ``file`` is not the
+    parent's path, because a script that deletes ``file`` must not delete the user's own session.
     """
 
     session_id: str
@@ -69,7 +69,7 @@ class Receipt(NamedTuple):
 
 
 class AccompanyingFiles(NamedTuple):
-    """The documents that were or would be written, and a warning for each document that failed."""
+    """The documents that were or would be written, and a warning for each document that cannot be written."""
 
     documents: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """Make a child from its parent's own records, with lines that every client accepts.
 
-Invariant: a record without an edit is copied byte for byte, except for these fields: the session
-id, the link to the previous record, a time that is earlier than the previous record's, the token
-counts if the child is smaller than its parent, and the fields that ``line_edit`` adds.
+Invariant: a record without an edit is copied byte for byte. The only exceptions are the session id,
+the link to the previous record, a time earlier than the previous record's, the token counts (if the
+child is smaller than its parent), and the fields that ``line_edit`` adds.
 """
 
 from __future__ import annotations
@@ -71,20 +71,21 @@ Edit = Callable[[Record], Record | None]
 DROPPED_PROMPT_PREFIX = "Prompt dropped by a hook: "
 """The start of the record that the client writes if the plugin's JavaScript module stops a prompt.
 
-The reason that the module gave follows this text.
+The rest of the record is the reason for which the module stopped the prompt.
 """
 
 BLOCKED_PROMPT_PREFIX = "UserPromptSubmit operation blocked by hook"
 """The start of the record that the client writes if a hook blocks a prompt.
 
-A hook blocks a prompt, for example, to show a card. The client never sends this record to the
-model.
+For example, a hook blocks a prompt in order to show a card instead. The client never sends this
+record to the model.
 """
 
 CHILD_CARD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
-"""Lines that are found only in the card of a new child. The second line is from version 0.2.0.
+"""Lines that are found only in the card of a new child.
 
-With these lines, a card is recognized even if it does not name this plugin.
+A card that contains one of these lines is recognized even if it does not name this plugin. Version
+0.2.0 of the plugin wrote the second line.
 """
 
 # This number of records at the start of a chain is searched for a lineage block.
@@ -99,10 +100,10 @@ def collect_edits(
 ) -> dict[int, list[Edit]]:
     """Return the edits of each record by line number, in the order in which to apply them.
 
-    The requested edits come first, because they find blocks by index, and later edits may remove
-    blocks. The later edits repair records, and remove calls and results that the API would reject.
-    If the session was headless, its first record gets the entrypoint of the interactive client,
-    because clients would not list the child otherwise.
+    The requested edits come first: they find blocks by index, and the other edits may remove
+    blocks. The other edits repair records, and remove calls and results that the API would reject.
+    If the session was headless, its first record gets the entrypoint of the interactive client.
+    Otherwise clients would not list the child.
     """
     by_record: dict[int, list[Edit]] = {}
     for node in chain.nodes:
@@ -114,8 +115,8 @@ def collect_edits(
         if node.line_number in chain.dropped_call_ids:
             edits.append(_CallRemover(chain.dropped_call_ids[node.line_number]))
         if node.line_number in transcript.lenient_lines:
-            # This edit makes the writer serialize the parsed record, in which U+FFFD replaces
-            # invalid characters. The API rejects the original bytes.
+            # The record contains invalid characters, whose bytes the API rejects. This edit makes
+            # the writer serialize the parsed record, in which U+FFFD replaces them.
             edits.append(_copy_record)
         edits += _list_edits_for_record_kind(node)
         if edits:
@@ -201,7 +202,7 @@ def _drop_notice(record: Record) -> Record | None:
 
 
 def _drop_cold_cache_notice(record: Record) -> Record | None:
-    """Return None for a hook's notice that the cache is cold, and any other record unchanged."""
+    """Return the record unchanged, or None if it is a hook's notice that the cache is cold."""
     if _is_cold_cache_notice(get_string(get_mapping(record, "attachment"), "content")):
         return None
     return record
@@ -245,7 +246,7 @@ def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcri
 
 
 def replace_lineage_block(record: Record, lineage: str) -> Record:
-    """Return the record of a child's opening with a new lineage block.
+    """Return the opening record of a child, with ``lineage`` in place of its lineage block.
 
     The text after the block is unchanged.
     """
@@ -254,8 +255,8 @@ def replace_lineage_block(record: Record, lineage: str) -> Record:
     return replace_content(record, lineage + rest.removeprefix(after_block))
 
 
-# The year 2100 in milliseconds. A time after this is invalid: it would leave no room for the times
-# of new records, which must be later.
+# The year 2100 in milliseconds. Later times are invalid, because new records need times that are
+# later still.
 MAX_VALID_TIME_MS = 4_102_444_800_000
 
 LOST_RECORDS_WARNING = (
@@ -267,8 +268,9 @@ LOST_RECORDS_WARNING = (
 class ParentScan(NamedTuple):
     """The results of scanning a parent once, from which a child with the parent's records is made.
 
-    ``child_observer`` contains the calls and thinking of the session. ``context`` is the size of
-    the context that the client would send. ``characters_per_token`` was measured in this session.
+    ``child_observer`` has collected the calls and the thinking of the session. ``context`` is the
+    size of the context that the client would send. ``characters_per_token`` was measured in this
+    session.
     """
 
     session: SessionFile
@@ -339,7 +341,7 @@ class RecordWatcher:
         self._are_all_valid = True
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Check the condition for one line."""
+        """Check whether one line of the child meets the condition of this observer."""
         self._are_all_valid = self._are_all_valid and self._is_valid_line(line, record, node)
 
     def run_checks(self) -> list[Check]:
@@ -375,16 +377,16 @@ class ChainRewrite(ChildBody):
 
     ``edits`` maps a line number in ``source_path`` to the edits of that record, in the order in
     which they are applied. ``lineage`` becomes a separate record before the node at index
-    ``lineage_index``. If it is ``""``, no record is added. ``metadata_lines`` follow the chain, and
-    ``closing`` ends the chain. ``line_edit`` is applied to each line of the parent after all other
-    changes.
+    ``lineage_index``. An empty ``lineage`` adds no record. The records of ``closing`` are the end
+    of the chain, and ``metadata_lines`` follow the chain. ``line_edit`` is applied to each line of
+    the parent after all other changes.
 
     If ``clears_token_counts`` is true, the token counts in the records become zero. These counts
     describe a context that is larger than the child's, and old clients would compact the child
     immediately.
 
-    ``allowed_thinking_hashes`` contains hashes of the thinking that the child may contain. If it
-    is None, all thinking is allowed.
+    ``allowed_thinking_hashes`` contains hashes of the thinking that the child may contain. If it is
+    None, all thinking is allowed.
     """
 
     source_path: str
@@ -526,7 +528,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
 
     If no ``lineage`` is given, an existing lineage block stays unchanged, so that the child's
     requests begin like those in the API's cache. If ``clears_token_counts`` is None, the token
-    counts are cleared unless an answer of the chain was counted after the last compaction. Older
+    counts are kept only if the API counted the tokens of an answer after the last compaction. Older
     counts belong to a larger context.
     """
     chain = linearize_chain(transcript.chain)
@@ -578,7 +580,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
 def _count_newly_adjacent_answers(
     rewrite: ChainRewrite, transcript: Transcript, preparation_observer: CopyPreparationObserver
 ) -> int:
-    """Count the answers that directly follow another answer in the child, but not in the parent."""
+    """Count the answers that follow another answer directly in the child, but not in the parent."""
 
     def is_kept(node: Node) -> bool:
         is_edited = (
@@ -628,7 +630,7 @@ class _ChainWriter:
         )
 
     def make_closing_lines(self) -> Iterator[bytes]:
-        """Yield a result for each call that lacks one at the end of the chain, and then the closing records."""
+        """Yield a result for each last call that has none, and then the closing records."""
         for call in self._child.linear_chain.open_call_ids:
             self._last_time_ms += 1
             yield self._make_inserted_line(partial(missing_result_line, call_id=call))

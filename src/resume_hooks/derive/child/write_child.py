@@ -62,11 +62,14 @@ class Watcher(Protocol):
         """Read one record of the child."""
 
     def run_checks(self) -> list[Check]:
-        """Return the checks after all records were read."""
+        """Return the results of the checks. All records must have been read before."""
 
 
 class ChildBody:
-    """The contents of a child in the format of its agent. The methods of this class suit Claude Code."""
+    """The contents of a child in the format of its agent.
+
+    The methods are implemented for Claude Code. Other agents override them.
+    """
 
     __slots__ = ()
 
@@ -74,7 +77,7 @@ class ChildBody:
     """The number of the line with the title, or None if the title is on the last line.
 
     The folder's titles are locked from the moment this line is written until the child exists. If
-    the title were at the start of a large file, they would be locked for too long.
+    this line were at the start of a large file, the titles would be locked for too long.
     """
 
     def lines(self) -> Iterable[bytes]:
@@ -142,9 +145,9 @@ class ChildPlan:
 def write_child(plan: ChildPlan, where: Where) -> Receipt:
     """Write a child, read it back, check it, and link it to its parent.
 
-    If WriteFailed or CheckFailed is raised, no files of the child remain. Other failures are
-    warnings in the receipt: if the child could not be linked, if its task list could not be copied,
-    or if an ancestor could not be archived.
+    If WriteFailed or CheckFailed is raised, no files of the child remain. Other failures only add
+    warnings to the receipt: the child could not be linked, its task list could not be copied, or an
+    ancestor could not be archived.
     """
     draft, passed_checks = plan.draft, list[Check]()
     title = draft.own_title or ""
@@ -287,7 +290,8 @@ def _link_to_parent(draft: Draft, where: Where) -> list[str]:
 def _require_same_parent_file(draft: Draft, where: Where) -> None:
     """Remove the child and raise WriteFailed if the parent's file was replaced after it was read.
 
-    A scrub replaces the parent's file without knowing about this child, which may contain secrets.
+    For example, a scrub replaces the parent's file to remove secrets. It does not know about this
+    child, which may still contain them.
     """
     if draft.parent is NO_PARENT:
         return

@@ -78,10 +78,11 @@ class ImportSource(NamedTuple):
 class ImportPlan(ChildPlan):
     """The plan of an import.
 
-    ``earlier_import`` is a session of this project that was imported from a file with the same bytes. It
-    is None if there is no such session, or if a new import is forced. ``line_count`` is the number
-    of lines in the source, of which ``damaged_line_count`` are damaged. ``record_count`` is the
-    number of imported records, of which the screen hides ``hidden_record_count``.
+    ``earlier_import`` is a session of this project that was imported from a file with the same
+    bytes. It is None if there is no such session, or if a new import is forced. ``line_count`` is
+    the number of lines in the source, and ``damaged_line_count`` is how many of them are damaged.
+    ``record_count`` is the number of imported records, and ``hidden_record_count`` is how many of
+    them the screen hides.
     """
 
     source: ImportSource
@@ -101,8 +102,8 @@ class ImportPlan(ChildPlan):
     def run_checks(self, path: str) -> list[Check]:
         """Return all checks of the written session.
 
-        A check that the first line names the source, and one that it names no parent, are added to
-        the checks of every child.
+        In addition to the checks of every child, check that the first line names the source and
+        that it names no parent.
         """
         with open(path, "rb") as stream:
             first = stream.readline()
@@ -265,7 +266,7 @@ def _read_source(
         if len({*node.call_ids, *node.answered_call_ids}) < len(node.call_ids) + len(
             node.answered_call_ids
         ):
-            # Two different ids in the source may have the same valid form.
+            # Two different ids in the source may become the same id when they are made valid.
             preparation_observer.records_to_mend.add(node.line_number)
         if node.time_ms is not None and node.time_ms > now:
             # Client 2.1.42 resumes at the record with the latest time. New records could never be

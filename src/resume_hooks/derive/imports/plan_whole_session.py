@@ -129,9 +129,9 @@ _ID_FIELD_TYPES: dict[str, type] = {
     "continue_metadata": dict,
     "trim_metadata": dict,
 }
-"""Maps each field that contains a session id to the field's type.
+"""Maps the name of each field that contains a session id to the type of the field's value.
 
-In a dict, the id is in a nested field.
+If the type is dict, the id is in a field of this value.
 """
 
 
@@ -184,7 +184,7 @@ class WholeSessionPlan(ChildPlan):
         try:
             if self.bundled.files and not os.path.lexists(own_folder):
                 if os.path.lexists(incomplete_path):
-                    # A killed import left this folder behind.
+                    # An earlier import that was killed left this folder behind.
                     removal.remove_permanently(incomplete_path, self.draft.folder, follow_root=True)
                 os.mkdir(incomplete_path, 0o700)
                 for name, path in self.bundled.files:

@@ -46,9 +46,10 @@ from resume_hooks.transcripts.tokens import image_size
 
 IMAGE_MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE_CHARACTERS = 5 * 1024 * 1024
-"""The maximum number of base64 characters of an image. ``MAX_IMAGE_SIDE_PIXELS`` limits its sides.
+"""The maximum number of base64 characters of an image.
 
-According to the API's vision guide, the API rejects larger images.
+According to the API's vision guide, the API rejects images with more characters.
+``MAX_IMAGE_SIDE_PIXELS`` limits the sides of an image.
 """
 MAX_IMAGE_SIDE_PIXELS = 8_000
 # Maximum number of characters in a document. This is also the maximum size of a request to the API.
@@ -231,7 +232,7 @@ def _make_media_source(encoding: str, media_type: str, data: str) -> Record:
 def _describe_media_source(source: Record) -> str:
     """Return a short description of the source of an image or a document that was left out.
 
-    The source's address or file is not opened, because its contents may have changed.
+    The source itself, an address or a file, is not read, because its contents may have changed.
     """
     source_name = get_string(source, "url") or get_string(source, "file_id")
     if source_name:
@@ -280,7 +281,7 @@ _ALLOWED_BLOCK_TYPES = MappingProxyType(
 )
 """The types of blocks that an import may contain, for each role and for the content of a result.
 
-The API accepts blocks of these types, and they do not refer to anything outside their message.
+These are only types that the API accepts and that do not refer to anything outside their message.
 """
 
 _BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
@@ -373,7 +374,8 @@ class ConversationFilter:
         for flag in MESSAGE_FLAG_NAMES:
             if record.get(flag) is True:
                 flags[flag] = True
-        # The time of a record cannot be later than that of the import.
+        # A record cannot be newer than its import, so a later time is replaced by the time of the
+        # import.
         instant = min(
             clock.normalize_timestamp(record.get("timestamp")), self._attributes.created_at
         )
@@ -437,7 +439,7 @@ def _filter_message(record: Record) -> Record:
 
 
 def _add_import_warning(content: str | list[Record]) -> str | list[Record]:
-    """Return the content of a compaction's summary, after a warning that the summary was imported.
+    """Return the content of a compaction's summary, preceded by a warning that the summary was imported.
 
     The warning is part of the summary because clients send a summary before all other records.
     """

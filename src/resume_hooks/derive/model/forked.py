@@ -29,7 +29,8 @@ EXPLANATIONS_BY_FAILURE_REASON = {
 }
 """Maps a reason that the client gives for a missing answer to an explanation."""
 
-# The reason if the client did not answer in time. The client itself never reports this reason.
+# The reason that is recorded if the client did not answer in time. The client itself never reports
+# this reason.
 TIMEOUT_REASON = "late"
 
 SESSION_MODEL_PROGRESS_TEMPLATE = (

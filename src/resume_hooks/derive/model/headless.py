@@ -1,7 +1,8 @@
-"""Ask Claude Code's model with ``claude -p``, or choose the model of another client.
+"""Ask Claude Code's model with ``claude -p``, or find the model of another client.
 
-``claude -p`` uses the user's own account. The table of agents names a function for each client. The
-function takes ``where`` and the name of a model, and returns the client's model of this name.
+``claude -p`` uses the user's own account. The table of agents names a function for each other
+client. The function takes ``where`` and the name of a model, and returns the client's model of this
+name.
 
 Invariant: text from a session reaches the client only through stdin, marked as data. The text
 cannot start a tool, run a slash command or add a file to the request. If the answer does not fit
@@ -75,16 +76,16 @@ _CLIENT_SETTINGS = json.dumps(
 )
 """The settings that are passed to the client.
 
-They repeat the variables in ``_CLIENT_RESTRICTION_VARIABLES``. Otherwise ``env`` in the user's settings
-could override those variables, but it cannot override these settings.
+The user's settings can override environment variables, but not these settings. For this reason, the
+variables in ``_CLIENT_RESTRICTION_VARIABLES`` are repeated here.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class HeadlessClaude:
-    """A model that is asked with ``claude -p``.
+    """A model that answers through ``claude -p``.
 
-    The program is the client on PATH or, if PATH has no client, the client that started this
+    The command runs the client on PATH or, if PATH has no client, the client that started this
     process. ``name`` is the value of the option ``--model``.
     """
 

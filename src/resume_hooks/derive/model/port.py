@@ -58,7 +58,7 @@ class Model(Protocol):
 
 
 class HeadlessModel(Model, Protocol):
-    """A model that is asked by running a client's program."""
+    """A model that answers through a client's command-line program."""
 
     @property
     def name(self) -> str:
@@ -105,7 +105,7 @@ class CallCosts(NamedTuple):
         return ""
 
     def add_cost(self, cost_usd: float | None) -> CallCosts:
-        """Return these costs plus those of one more call, of which only the price is known."""
+        """Return the sum of these costs and the cost of one more call, whose token counts are unknown."""
         costs = []
         for cost in (self.cost_usd, cost_usd):
             if cost is not None:

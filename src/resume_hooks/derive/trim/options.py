@@ -11,18 +11,18 @@ from typing import NamedTuple
 from resume_hooks.errors import UsageError
 
 MAX_PROTECTED_RESULTS = (
-    # Recent turns are protected, but at most this number of their tool results is kept, because a
-    # single turn may be the whole session.
+    # Recent turns are not trimmed, but at most this number of their tool results are protected,
+    # because a single turn may be the whole session.
     20
 )
-# By default, only outputs and inputs with more characters than this number are trimmed. For shorter
-# ones, a placeholder would save too little.
+# By default, an output or input is trimmed only if it has more characters than this number. In a
+# shorter one, a placeholder would save too little.
 DEFAULT_THRESHOLD_CHARACTERS = 500
 # Default number of turns at the end that are kept, because the current work needs them.
 DEFAULT_KEPT_TURN_COUNT = 2
 MIN_SAVED_TOKENS = 300  # Minimum number of tokens that a trim must save to be worth a new session.
-# A trim is suggested or done in place only if it saves at least this number of tokens, because it
-# invalidates the API's cache.
+# A trim in place, or the suggestion to trim, needs to save at least this number of tokens, because
+# a trim invalidates the API's cache.
 MIN_WORTHWHILE_SAVED_TOKENS = 1_000
 MAX_OPTION_VALUE = 1_000_000_000  # Larger numbers must be a mistake.
 

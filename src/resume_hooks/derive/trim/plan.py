@@ -62,8 +62,8 @@ USER, ASSISTANT, EARLIER_SUMMARY = "the user", "the assistant", "summary of what
 class ConversationMessage(NamedTuple):
     """A message of the conversation.
 
-    ``message_index`` is the index of the message among the records or pieces of the session.
-    ``text_beginning`` is the start of the message's text.
+    ``message_index`` is the position of the message in the list of records or of pieces from which
+    it was made. ``text_beginning`` is the start of the message's text.
     """
 
     message_index: int
@@ -240,10 +240,10 @@ def plan_trim(
 def plan_trim_from_decision(
     scanned: TrimmableSession, child: Draft, options: Options, decision: TrimDecision, method: str
 ) -> TrimPlan:
-    """Plan a trimmed child from a finished decision.
+    """Plan a trimmed child from a decision that was already made.
 
-    ``method`` tells how the pieces were chosen: by ``rules``, by a model, or for a ``slim`` copy.
-    It is recorded in the child's first line.
+    ``method`` tells how the pieces were chosen: by ``rules``, by a model, or with the options of a
+    ``slim`` copy. It is recorded in the child's first line.
     """
     tools = len(
         {choice.piece.call_id for choice in decision.choices if choice.piece.kind == RESULT_PIECE}
@@ -412,8 +412,8 @@ def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> Ses
     )
 
 
-# A slim copy trims contents with more characters than this number. It also removes the screen's
-# copy of a result from records with more bytes than this number.
+# A slim copy trims contents with more characters than this number. Records with more bytes than the
+# same number also lose the screen's copy of a result.
 MIN_LARGE_CONTENT_CHARACTERS = 10_000
 
 SLIM_OPTIONS = Options(
@@ -423,10 +423,8 @@ SLIM_OPTIONS = Options(
     min_savings=0,
     max_screen_record_bytes=MIN_LARGE_CONTENT_CHARACTERS,
 )
-"""The options of a slim copy. Large contents are trimmed even in recent turns.
-
-The texts of messages are kept.
-"""
+"""The options of a slim copy. Large contents are trimmed even in recent turns, but the texts of
+messages are kept."""
 
 
 def plan_slim_copy(session: SessionFile, where: Where) -> TrimPlan:
@@ -439,7 +437,8 @@ def plan_slim_copy(session: SessionFile, where: Where) -> TrimPlan:
 
 
 MAX_LISTED_PIECES = 5  # Maximum number of pieces that a preview lists individually.
-# Maximum number of rows of a table, because the client shows only the first 60 lines of a message.
+# Maximum number of rows of a table. Longer tables would not fit, because the client shows only the
+# first 60 lines of a message.
 MAX_TABLE_ROWS = 12
 MAX_CARD_COLUMNS = 72
 MAX_NAME_COLUMNS = 42  # Maximum width of a piece's name in a card, in columns.
@@ -448,7 +447,7 @@ MAX_NAME_COLUMNS = 42  # Maximum width of a piece's name in a card, in columns.
 def format_trim_preview(plan: TrimPlan) -> str:
     """Return the preview of a trim: totals, savings by rule and by tool, the largest pieces, and remarks.
 
-    A line of the preview has at most about 80 columns.
+    No line is much longer than 80 columns.
     """
     savings = plan.savings
     lines = format_totals(plan)
@@ -539,5 +538,5 @@ def _format_savings_table(
 
 
 def format_cell(text: str) -> str:
-    """Return text from a session in the form of a short cell in a preview's table."""
+    """Return text from a session, shortened to fit into a cell of a table in a preview."""
     return collapse_line(plain_line(text), MAX_CARD_COLUMNS)

@@ -29,7 +29,7 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-# If the Read tool reads a whole file, it shows at most this number of lines.
+# When the Read tool reads a whole file, it shows at most this number of lines.
 MAX_READ_TOOL_LINES = 2_000
 # A prompt counts as pasted text if it is longer than the threshold times this number.
 PASTE_TO_TRIM_THRESHOLD_RATIO = 4
@@ -39,13 +39,14 @@ PASTE_TO_TRIM_THRESHOLD_RATIO = 4
 class TrimMaterial:
     """The pieces of a conversation, oldest first, with the information that rules need about them.
 
-    ``chain_indexes_by_line_number`` maps the line number of a record to its index in the chain. From the index
-    ``protected_start_index`` on, no piece is trimmed. From the index ``last_turn_start_index`` on, no thinking
-    is trimmed. ``prompt_indexes`` are the indexes of the prompts with which turns start.
+    ``chain_indexes_by_line_number`` maps the line number of a record to its index in the chain. No
+    piece at or after the index ``protected_start_index`` is trimmed. No thinking at or after the
+    index ``last_turn_start_index`` is trimmed. ``prompt_indexes`` contains the index of each prompt
+    that starts a turn.
 
-    ``calls`` maps the id of each call in the chain to the call. ``answered_call_ids`` contains the
-    ids of calls with a result, ``failed_call_ids`` those of calls with an error, and
-    ``ids_of_calls_with_needed_inputs`` those of calls whose inputs must stay.
+    ``calls`` maps the id of each call in the chain to the call. Three sets contain ids of calls:
+    ``answered_call_ids`` if the call has a result, ``failed_call_ids`` if it ended with an error,
+    and ``ids_of_calls_with_needed_inputs`` if its input must stay.
 
     ``already_trimmed_answer_count`` is the number of answers that an earlier trim replaced.
     ``thinking_only_line_numbers`` contains the line numbers of answers that consist only of
@@ -164,7 +165,7 @@ def collect_trim_material(
 def _find_thinking_only_answers(
     pieces: PieceCollector, chain_indexes_by_line_number: Mapping[int, int]
 ) -> frozenset[int]:
-    """Return the line numbers of records with thinking that belong to answers without other content.
+    """Return the line numbers of thinking records whose answers have no other content.
 
     An answer may have several records. Only its records in the chain are considered.
     """
@@ -220,12 +221,12 @@ def find_ids_of_needed_writes(
     times_ms: Mapping[int, int | None],
     folders: Iterable[str],
 ) -> frozenset[str]:
-    """Return the ids of Write calls whose inputs must stay, because their files changed on disk.
+    """Return the ids of Write calls whose inputs must stay because their files have since changed on disk.
 
     Only the last change of each file is considered. If this change is a Write and the file is now
-    newer, the client compares the file with the call's input on resume. If they differ, the client
-    sends up to 8,600 characters of the file as a change (measured on 2.1.42 to 2.1.329). A
-    placeholder would always differ from the file.
+    newer, a client that resumes the session compares the file with the call's input. If they
+    differ, it sends up to 8,600 characters of the file to the model (measured on 2.1.42 to
+    2.1.329). With a placeholder as input, they would always differ.
 
     ``times_ms`` maps line numbers to the times of records. Only files in ``folders`` are checked,
     because a transcript may name any path.
@@ -319,9 +320,9 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
 def _list_ranges_covering_read(read_call: ToolCall) -> tuple[tuple[object, ...], ...]:
     """Return the ranges of reads that would show all lines that ``read_call`` showed.
 
-    A read range consists of offset, limit and pages, and ``()`` stands for a read of the whole file.
-    The result contains the call's own read range. It also contains ``()``, unless a read of the whole
-    file might be cut before the last of the shown lines.
+    A read range consists of offset, limit and pages, and ``()`` stands for a read of the whole
+    file. The result contains the call's own read range. It also contains ``()``, unless the Read
+    tool might cut a read of the whole file before the last of these lines.
     """
     offset, limit, pages = read_call.read_range
     lines = (
@@ -376,9 +377,9 @@ def _offer_superseded_failures(material: TrimMaterial, options: Options) -> Iter
 def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
     """Offer the thinking blocks of all turns before the last one. Each block is offered as a whole.
 
-    The API rejects changed thinking, and needs the thinking of the last turn. Answers that contain
-    only thinking are not offered: clients do not send them now, but would send them if they were
-    empty.
+    The API rejects changed thinking, and needs the thinking of the last turn. An answer that
+    contains only thinking is not offered: clients leave such an answer out of requests, but would
+    send it if its thinking were removed.
     """
     for piece in _select_pieces_of_kind(THINKING_PIECE, material):
         if (
@@ -390,9 +391,10 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Offere
 
 
 def _make_length_rule(kind: str, threshold_multiple: int = 1) -> TrimRule:
-    """Return a rule that offers the pieces of one kind that are longer than a number of characters.
+    """Return a rule that offers the long pieces of one kind.
 
-    This number is the threshold of the piece's tool times ``threshold_multiple``.
+    A piece is long if it has more characters than the threshold of its tool times
+    ``threshold_multiple``.
     """
 
     def offer_long_contents(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
@@ -408,7 +410,7 @@ def _make_length_rule(kind: str, threshold_multiple: int = 1) -> TrimRule:
 def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
     """Offer long inputs of calls with a result: file contents, edits and commands.
 
-    Inputs that a resume needs are not offered.
+    Inputs that the client needs to resume the session are not offered.
     """
     for offered_piece in _make_length_rule(INPUT_PIECE)(material, options):
         if (
@@ -421,7 +423,7 @@ def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[OfferedP
 def _offer_answers(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
     """Offer long answers if the options request this: the first N, or all except the last N.
 
-    Answers that earlier trims replaced count among the first N.
+    The first N also include answers that earlier trims replaced.
     """
     if options.assistant:
         long_answers = list(_make_length_rule(TEXT_PIECE)(material, options))

@@ -40,7 +40,8 @@ HEAD_CHARACTERS, TAIL_CHARACTERS = (
     # Number of characters that a trimmed prompt keeps at its start and at its end. The placeholder
     # is on a separate line between these two parts.
 )
-# Number of characters that a trimmed command keeps at its start. A space follows them.
+# Number of characters that are kept from the start of a trimmed command. A space and the
+# placeholder follow them.
 KEPT_COMMAND_HEAD_CHARACTERS = 120
 KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = (
     HEAD_CHARACTERS + TAIL_CHARACTERS + 2,
@@ -197,7 +198,7 @@ def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: s
 def make_trim_choice(
     material: TrimMaterial, offered_piece: OfferedPiece, rule: str, origins: RecordOrigins
 ) -> Choice | None:
-    """Return the choice to trim an offered piece.
+    """Return a ``Choice`` that replaces the offered piece by a placeholder.
 
     Return None if the placeholder would not be shorter than the piece.
     """
@@ -225,7 +226,7 @@ def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: s
             piece.character_count - HEAD_CHARACTERS - TAIL_CHARACTERS, original, reason
         )
     if piece.kind == THINKING_PIECE:
-        return ""  # An empty answer is neither sent nor shown, but a placeholder would be.
+        return ""  # An empty answer is neither sent nor shown. A placeholder would be both.
     makers = {
         ATTACHMENT_PIECE: placeholders.attachment_placeholder,
         TEXT_PIECE: placeholders.response_placeholder,
@@ -234,7 +235,7 @@ def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: s
 
 
 def make_trim_edits(choices: Sequence[Choice], origins: RecordOrigins) -> dict[int, Edit]:
-    """Return the edits that trim records, by the line numbers of these records."""
+    """Return a dict from line numbers to the edits that trim the records in these lines."""
     by_record: defaultdict[int, list[Choice]] = defaultdict(list)
     for choice in choices:
         by_record[choice.piece.line_number].append(choice)
@@ -259,9 +260,9 @@ class TrimEdit:
         for choice in self._choices:
             _apply_choice_to_record(record, choice)
         if any(choice.piece.kind == THINKING_PIECE for choice in self._choices):
-            # If thinking was the only content, the record is left empty. Clients skip an empty
-            # record if its answer has other records, while a placeholder would look like the
-            # model's own words.
+            # A record that contained only thinking becomes empty. Clients skip an empty record if
+            # the same answer has other records. A placeholder would look like the model's own
+            # words.
             record["message"]["content"] = [
                 block for block in record["message"]["content"] if block is not None
             ]
@@ -297,9 +298,9 @@ def add_edits_of_large_results(
 
 
 class _ResultCopyRemovalEdit:
-    """An edit that removes ``toolUseResult`` from a record, after another edit if there is one.
+    """An edit that removes ``toolUseResult`` from a record, after applying another edit if there is one.
 
-    If there is no other edit, fields that name the record's original are added too.
+    Without another edit, it also adds the fields that name the record's original.
     """
 
     def __init__(self, first: Edit | None, origin: Origin) -> None:

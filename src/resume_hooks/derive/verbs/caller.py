@@ -21,7 +21,7 @@ def accept_draft(draft: Draft) -> None:
 
 
 class Caller(NamedTuple):
-    """The way in which a caller uses a verb, and what the caller requires of the child.
+    """How a caller wants a verb to create a child, and which child it accepts.
 
     The child is written to the folder ``output_dir`` or, if it is None, to the folder of the
     child's project. If ``dry_run`` is true, no files are written. If ``reuses_child`` is true, the

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 class ForkSpec(NamedTuple):
     """The options of a fork.
 
-    ``cut`` selects the end of the part of the conversation to copy, and ``home`` is the child's
-    folder. By default, the whole conversation is copied to a child in the session's own folder and
-    for the session's own agent.
+    ``cut`` selects the record at which the copied part of the conversation ends, and ``home`` is
+    the child's folder. By default, the whole conversation is copied to a child in the session's own
+    folder and for the session's own agent.
     """
 
     cut: CutSelector | None = None

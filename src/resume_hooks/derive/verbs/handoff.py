@@ -38,7 +38,7 @@ from resume_hooks.system.text import format_count, plain_text
 DIGEST_SECTIONS_WITH_ROW_COUNTS = ((CHANGED_FILES_SECTION, "file"), (COMMANDS_SECTION, "command"))
 """The sections of the digest whose entries the receipt counts, each with a noun for its entries."""
 
-# Maximum number of characters of an edited digest, which is about 50,000 tokens.
+# Maximum number of characters of an edited digest. This is about 50,000 tokens.
 MAX_EDITED_DIGEST_CHARACTERS = 200_000
 
 DIGEST_EDITING_INSTRUCTIONS = """\
@@ -93,7 +93,8 @@ def handoff(
                     )
             plan = plan_handoff(parent, spec, caller)
             caller.check_draft(plan.draft)
-            # This fails if a file is not writable, so it is done before the user edits the digest.
+            # The writer is made before the user edits the digest, so that an unwritable file is
+            # reported first.
             write_files = _make_file_writer(plan, spec, caller)
         if spec.edit_digest is not None:
             return _edit_and_write_handoff(parent, plan, spec, spec.edit_digest, caller)
@@ -245,7 +246,7 @@ def _write_handoff(
 
 
 def _list_opening_facts(digest_opening: Opening) -> list[str]:
-    """Return lines for the receipt that count what the new session contains and what it omits."""
+    """Return the lines of the receipt that tell how much the new session contains and how much it omits."""
     counts = [(digest_opening.message_count, "message")]
     for section, noun in DIGEST_SECTIONS_WITH_ROW_COUNTS:
         counts.append((count_shown_entries(digest_opening.text, section), noun))

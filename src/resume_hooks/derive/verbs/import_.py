@@ -175,10 +175,11 @@ def _link_to_parents(
 
 
 def _choose_parent_link_kind(bundled_kind: str) -> str:
-    """Return the kind of a session's link to its parent, as the bundle states it.
+    """Return the kind of a session's link to its parent.
 
-    If the kind is ``back`` or ``mark``, or if none is stated, return ``import``. Some verbs rely on
-    ``back`` and ``mark``, and a bundle could state them wrongly.
+    This is the kind that the bundle states, with two exceptions: if it states none, or ``back`` or
+    ``mark``, return ``import``. Some verbs rely on ``back`` and ``mark``, and a bundle could state
+    them wrongly.
     """
     if bundled_kind and bundled_kind not in {"back", "mark"}:
         return bundled_kind

@@ -55,9 +55,9 @@ def write_trim(
 ) -> TrimOutcome:
     """Write a trimmed child with ``write_plan``, if the plan is worthwhile and ``confirm`` returns true.
 
-    If ``confirm`` is None, no confirmation is needed. The user can confirm the trim with an option
-    of a command, with an answer in a terminal, or by answering yes to the question on a card. In
-    each of these cases, this function writes the child.
+    If ``confirm`` is None, no confirmation is needed. The user may have confirmed the trim with an
+    option, with an answer in a terminal, or on a card. All callers write the child with this
+    function.
     """
     is_to_be_written = plan.is_worthwhile and not caller.dry_run
     if not is_to_be_written or (confirm is not None and not confirm(plan)):

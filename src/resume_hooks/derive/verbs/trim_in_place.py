@@ -1,8 +1,8 @@
 """``trim --in-place``: trim a session's own file, and keep the originals in a backup.
 
 Every line keeps its number. Lines that are not trimmed keep their bytes, even if they belong to
-abandoned branches, contain metadata or are unreadable. The plan is made from the backup, to which
-no other program writes, so exactly the planned contents are replaced.
+abandoned branches, contain metadata or are unreadable. The plan is made from the backup. No other
+program changes the backup, so exactly the planned contents are replaced.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _require_main_transcript(session: SessionFile, where: Where) -> None:
                 "a trimmed child."
             ),
         )
-    # If the file was deleted, an error is raised later, when the file is read.
+    # A deleted file raises no error here. The error is raised later, when the file is read.
     with contextlib.suppress(OSError):
         if not os.stat(session.path).st_mode & stat.S_IWUSR:
             raise WriteFailed(
