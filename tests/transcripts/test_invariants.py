@@ -35,7 +35,7 @@ def test_a_valid_session_passes_all_checks(tmp_path: Path) -> None:
 
 
 TREE_CHECK_NAME = "there is one root, and every parent precedes its child"
-LIVE_CHAIN_CHECK_NAME = "the live chain is the whole file in order"
+LIVE_CHAIN_CHECK_NAME = "the live chain contains every record of the file, in the file's order"
 TIMESTAMP_CHECK_NAME = "timestamps are in order, and the last one is unique"
 FORM_CHECK_NAME = "every message has an accepted form"
 PAIRS_CHECK_NAME = "every tool call has one result"

@@ -69,7 +69,7 @@ def test_invalid_turn_ranges_are_refused(text: str) -> None:
     ("text", "count", "expected_remedy"),
     [
         ("6", 5, "It has turns 1 to 5."),
-        ("last", 0, "It has no turns; --turns 0 shows its records."),
+        ("last", 0, "The session has no turns; --turns 0 shows its records."),
     ],
 )
 def test_missing_turns_are_reported(text: str, count: int, expected_remedy: str) -> None:

@@ -42,7 +42,7 @@ from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
 CONTENT_SINCE_COUNT_REASON = "much content follows the last counted answer"
 OUTPUTS_CLEARED_REASON = "tool outputs that Claude Code cleared are sent again"
-THINKING_UNCOUNTED_REASON = "thinking that is missing from the last count may be sent again"
+THINKING_UNCOUNTED_REASON = "the last token count excludes some thinking, which may be sent again"
 MISSING_BEGINNING_REASON = (
     "the last count includes records that are missing at the start of the file"
 )

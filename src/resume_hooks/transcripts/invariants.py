@@ -63,7 +63,9 @@ def check_session(
     return [
         Check("every line is a whole JSON object", is_json),
         Check("there is one root, and every parent precedes its child", _is_single_tree(nodes)),
-        Check("the live chain is the whole file in order", is_one_chain),
+        Check(
+            "the live chain contains every record of the file, in the file's order", is_one_chain
+        ),
         Check("record ids are unique", len(set(uuids)) == len(uuids)),
         Check("timestamps are in order, and the last one is unique", is_in_order),
         Check("the conversation starts with a user's message", starts_with_user),

@@ -457,5 +457,5 @@ def reject_codex_rollout(record: Record, path: str) -> None:
     if record.get("type") == "session_meta" and isinstance(record.get("payload"), dict):
         raise NotATranscript(
             f"{os.path.basename(path)} is a Codex rollout file, not a Claude Code transcript",
-            "Codex sessions are read under Codex's own file names: rollout-<time>-<id>.jsonl.",
+            "Codex sessions are recognized by Codex's own file names: rollout-<time>-<id>.jsonl.",
         )

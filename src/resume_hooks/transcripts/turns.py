@@ -54,7 +54,7 @@ class TurnRange(NamedTuple):
             if turn_count:
                 remedy = f"It has turns 1 to {turn_count}."
             else:
-                remedy = "It has no turns; --turns 0 shows its records."
+                remedy = "The session has no turns; --turns 0 shows its records."
             raise UsageError(f"No turn {first} in this session", remedy)
         return range(
             first, min(turn_count, turn_count if self.last_turn is None else self.last_turn) + 1

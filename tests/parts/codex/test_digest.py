@@ -349,7 +349,7 @@ def test_an_aborted_command_is_not_a_success(where: Where) -> None:
     made = digest_of_lines(where, lines)
     assert entry_texts(made, "commands") == entry_texts(made, "errors") == []
     assert any(
-        "work on the request before the last, :1," in text for text in entry_texts(made, "now")
+        "work on the second-to-last request (:1)," in text for text in entry_texts(made, "now")
     )
 
 

@@ -52,7 +52,8 @@ def test_files_mentioned_only_in_a_report_are_uncommitted(config_home: ConfigHom
     )
     digest = talk.says("All is simpler now.").digest(config_home)
     assert (
-        entry_notes(digest, "changed")["src/hooks.go"] == "as a sub-agent reported, not committed"
+        entry_notes(digest, "changed")["src/hooks.go"]
+        == "according to a sub-agent's report, not committed"
     )
     assert entry_texts(digest, "read") == []
     assert "not committed: src/utils.go, src/hooks.go" in entry_texts(digest, "now")

@@ -103,7 +103,7 @@ def test_an_open_error_of_a_chain_names_the_part_that_passed_later(config_home: 
     row = "`cargo clippy -q && cargo test argv` exit 1: error: dead code"
     assert entry_notes(talk.digest(config_home), "errors") == {row: ""}
     talk.runs("cargo fmt && cargo test argv", "test result: ok. 3 passed; 0 failed")
-    passed_note = f"the part `cargo test argv` passed later, :{talk.last_line_number}"
+    passed_note = f"the part `cargo test argv` passed later, at :{talk.last_line_number}"
     assert entry_notes(talk.digest(config_home), "errors") == {row: passed_note}
 
 

@@ -18,7 +18,7 @@ from tests.reading.digest.talk import Talk, entry_line_numbers, entry_texts
         ),
         (
             "Done. Ready to commit if you'd like to have it in.",
-            'left to the user, not answered yet: "Ready to commit if you\'d like to have it in."',
+            'not answered by the user yet: "Ready to commit if you\'d like to have it in."',
         ),
         (
             "Fixed. Now let me run the tests.",
@@ -94,7 +94,9 @@ def test_steps_stay_open_while_the_work_is_only_committed(
     """Next steps stay listed if the user only asked for a commit, but not after another request."""
     talk = Talk().prompt("go").says("Built it.\n\nRemaining:\n- Test it end to end")
     shown = entry_texts(talk.prompt(later_prompt).says("Done.").digest(config_home), "next")
-    assert shown == (['named before the last commit: "Test it end to end"'] if is_named else [])
+    assert shown == (
+        ['named in an answer before the last commit: "Test it end to end"'] if is_named else []
+    )
 
 
 def test_work_that_the_user_put_off_is_a_next_step(config_home: ConfigHome) -> None:

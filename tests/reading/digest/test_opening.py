@@ -785,8 +785,8 @@ def test_a_command_that_changed_or_removed_an_edited_file_is_named(config_home: 
     talk = Talk().prompt("go").edits("/home/user/proj/a.py").edits("/home/user/proj/b.py")
     talk.runs("sed -i s/a/b/ a.py").runs("rm b.py").says("Done.")
     first, second = _latest_texts(talk, config_home)[:2]
-    assert "\n[a command changed the file later, :5]\nwrote:\nb" in first
-    assert "\n[a command removed the file later, :7]\nwrote:\nb" in second
+    assert "\n[a command changed the file later, at :5]\nwrote:\nb" in first
+    assert "\n[a command removed the file later, at :7]\nwrote:\nb" in second
 
 
 def test_a_failed_run_of_a_check_that_passed_later_is_shortened(config_home: ConfigHome) -> None:
@@ -808,7 +808,9 @@ def test_a_check_that_passed_in_another_folder_is_not_marked(config_home: Config
     talk.runs_and_fails("cd /c && make y", "no").runs("make y", "yes").says("Done.")
     latest_texts = "\n".join(_latest_texts(talk, config_home))
     assert latest_texts.count("it worked later") == 1
-    assert f"Bash: cd /c && make y\n[it worked later, :{talk.last_line_number - 2}]" in latest_texts
+    assert (
+        f"Bash: cd /c && make y\n[it worked later, at :{talk.last_line_number - 2}]" in latest_texts
+    )
 
 
 @pytest.mark.parametrize(
@@ -861,7 +863,7 @@ def test_a_call_with_an_outdated_result_is_marked(config_home: ConfigHome) -> No
     )
     passed_at = talk.last_line_number - 25
     assert [text for text in _latest_texts(talk, config_home) if "Edit" not in text] == [
-        f"Bash: cargo fmt --check\n[it worked later, :{passed_at}]\ngot:\nExit code 1\nDiff in a.rs:1",
+        f"Bash: cargo fmt --check\n[it worked later, at :{passed_at}]\ngot:\nExit code 1\nDiff in a.rs:1",
         "Bash: git log -3\n[since then: a commit, another branch]\ngot:\nx y",
         "Bash: git diff a.rs\n[since then: 2 files edited, a commit, another branch]\ngot:\n-a",
         "Bash: make x\n[since then: 2 files edited]\ngot:\nbuilt",
@@ -875,7 +877,7 @@ def test_a_call_with_an_outdated_result_is_marked(config_home: ConfigHome) -> No
         "Bash: grep -n x .lib/b.rs\n[since then: 1 file edited]\ngot:\n1:x",
         "Grep: y\n[since then: 1 file edited]\ngot:\n2:y",
         "Grep: y\ngot:\n3:y",
-        f"Bash: npx knip\n[it worked later, :{talk.last_line_number - 1}]\ngot:\nExit code 1\nbad",
+        f"Bash: npx knip\n[it worked later, at :{talk.last_line_number - 1}]\ngot:\nExit code 1\nbad",
         "Bash: cd src/check && cat y.rs\ngot:\ny",
     ]
 

@@ -15,7 +15,7 @@ STOPPED_MERGE_OUTPUT = (
     f"{CONFLICTS_OUTPUT}Automatic merge failed; fix conflicts and then commit the result."
 )
 STOPPED_MERGE_ROW = (
-    "git merge main stopped with conflicts and has not ended; in conflict: a.py, b.py"
+    "git merge main stopped with conflicts and is still unfinished; in conflict: a.py, b.py"
 )
 
 
@@ -42,7 +42,7 @@ def test_the_row_about_a_stopped_merge_names_files_that_were_edited_later(
     """The row about a stopped merge names the files that were edited or added after the stop."""
     talk = _talk_with_stopped_merge().edits(f"{CWD}/a.py")
     assert _stopped_merge_rows(talk, config_home) == [
-        "git merge main stopped with conflicts and has not ended; in conflict: b.py; edited since: a.py"
+        "git merge main stopped with conflicts and is still unfinished; in conflict: b.py; edited since: a.py"
     ]
     talk.runs("git status --short", "UU a.py\nDU b.py\n", cwd=CWD)
     assert "edited since: a.py" in _stopped_merge_rows(talk, config_home)[0]
@@ -99,7 +99,7 @@ def test_a_rebase_is_listed_with_the_files_of_its_last_stop(config_home: ConfigH
     assert "in conflict: a.py" in _stopped_merge_rows(talk, config_home)[0]
     talk.runs_and_fails("GIT_EDITOR=true git rebase --continue", stop.format("c.py"))
     assert _stopped_merge_rows(talk, config_home) == [
-        "git rebase origin/main stopped with conflicts and has not ended; in conflict: c.py"
+        "git rebase origin/main stopped with conflicts and is still unfinished; in conflict: c.py"
     ]
     done = "Successfully rebased and updated refs/heads/dev."
     assert _stopped_merge_rows(talk.runs("git rebase --continue", done, cwd=CWD), config_home) == []

@@ -489,7 +489,7 @@ class _LaterCalls:
         passed_number = self._passed_numbers.get(key)
         folders = {_find_cd_folder(inputs), self._passed_folders.get(key, "")} - {""}
         if is_failure and passed_number is not None and len(folders) <= 1:
-            return f"[it worked later, :{passed_number}]"
+            return f"[it worked later, at :{passed_number}]"
         git_verbs = _list_git_verbs(parts)
         if is_check or not git_verbs.isdisjoint(_WORK_TREE_QUERY_SUBCOMMANDS):
             edited_paths = list(self._edited_paths)
@@ -537,7 +537,7 @@ class _LaterCalls:
             verb = "removed" if is_removed else "changed"
             self._add_edited_path(path)
             self._change_notes.setdefault(
-                path, f"[a command {verb} the file later, :{record_number}]"
+                path, f"[a command {verb} the file later, at :{record_number}]"
             )
 
     def _find_change_note(self, path: str) -> str:

@@ -34,7 +34,7 @@ MAX_PATH_CHARACTERS = 300
 # The note on a file if only the output of git shows that the file was changed.
 NAMED_BY_GIT_NOTE = "named by git only"
 # The note on a file if only a sub-agent's report says that the file was changed.
-NAMED_IN_REPORT_NOTE = "as a sub-agent reported"
+NAMED_IN_REPORT_NOTE = "according to a sub-agent's report"
 # The note on a file if the command that changes it failed, perhaps before it wrote the file.
 COMMAND_FAILED_NOTE = "its command failed"
 REMOVED_NOTE = "removed"

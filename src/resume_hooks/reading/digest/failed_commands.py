@@ -261,7 +261,7 @@ def _describe_passed_parts(
         if passed_parts:
             text = " && ".join(shlex.join(part.words) for part in passed_parts)
             shown_text = cut_line(redact_and_remember_secrets(text), MAX_QUOTED_PARTS_CHARACTERS)
-            return f"the part `{shown_text}` passed later, :{command.run.result_position.record_number}"
+            return f"the part `{shown_text}` passed later, at :{command.run.result_position.record_number}"
     return ""
 
 

@@ -120,7 +120,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
         )
     elif request:
         yield make_entry(
-            f'left to the user, not answered yet: "{request}"',
+            f'not answered by the user yet: "{request}"',
             quote.position,
             max_characters=MAX_ROW_CHARACTERS,
         )
@@ -159,7 +159,7 @@ def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]
         steps = _find_steps_under_heading(redact_and_remember_secrets(quote.text))
         for step in steps[:MAX_STEPS_PER_ANSWER]:
             yield make_entry(
-                f'named before the last commit: "{step}"',
+                f'named in an answer before the last commit: "{step}"',
                 quote.position,
                 max_characters=MAX_ROW_CHARACTERS,
             )

@@ -145,9 +145,11 @@ def _list_repository_state(
     yield from _list_uncommitted_files_of_session(facts, paths, session_git, states)
     if facts.has_agents_without_transcripts:
         if any(change.is_known_only_from_report for change in facts.changes):
-            reported_changes = "these lists contain only the changes that they reported"
+            reported_changes = (
+                "the lists of files contain only the changes that these sub-agents reported"
+            )
         else:
-            reported_changes = "these lists do not contain their changes"
+            reported_changes = "the lists of files do not contain their changes"
         yield make_entry(f"sub-agents also worked: {reported_changes}", facts.reports[-1].position)
 
 
@@ -167,13 +169,15 @@ def _list_session_branches(
     elif session_git.branch and session_git.branch != MISSING_BRANCH_MARKER:
         yield from _list_lines_about_branches(session_git)
     if facts.later_branch not in {"", MISSING_BRANCH_MARKER, session_git.branch}:
-        yield make_entry(f"branch {quote_name(facts.later_branch)}, seen only after the work", "")
+        yield make_entry(
+            f"branch {quote_name(facts.later_branch)}, first recorded after the work had ended", ""
+        )
 
 
 def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
     """Yield the merges that stopped with conflicts and have not ended, with the states of their files."""
     for merge in states.stopped_merges.values():
-        parts = [f"{plain_line(merge.git_command)} stopped with conflicts and has not ended"]
+        parts = [f"{plain_line(merge.git_command)} stopped with conflicts and is still unfinished"]
         names_by_state: dict[str, list[str]] = {}
         for path in merge.conflicting_paths:
             state = states.states.get(path, FileState(CONFLICTING_STATE))
@@ -399,7 +403,7 @@ def _list_lines_about_branches(session_git: SessionGit) -> Iterator[DigestEntry]
     if session_git.previous_branch:
         former = quote_name(session_git.previous_branch)
         yield make_entry(
-            f"branch {former} was left outside the session: files changed there may have been committed since",
+            f"the branch was changed from {former} outside the session: files changed on {former} may have been committed since",
             "",
         )
 
@@ -526,7 +530,7 @@ def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     report = _find_report_after(facts, last_words)
     if report is not None:
         yield make_entry(
-            "the last report of a sub-agent came after the last words and was not answered",
+            "the last report of a sub-agent came after the assistant's last words, and the assistant did not respond to it",
             report.position,
         )
 
@@ -587,8 +591,8 @@ def _list_interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntr
         for run in facts.runs
     ):
         yield make_entry(
-            f"the user interrupted the work on the request before the last, "
-            f":{former_prompt.position.record_number}, which may be unfinished",
+            f"the user interrupted the work on the second-to-last request "
+            f"(:{former_prompt.position.record_number}), which may be unfinished",
             interruption.position,
         )
 
@@ -612,7 +616,7 @@ def _format_unanswered_request(facts: LineageFacts, prompt_order: int) -> str:
         if count
     ]
     if progress:
-        progress_clause = f"; the work on it ends after {' and '.join(progress)}"
+        progress_clause = f"; the work on this request stopped after {' and '.join(progress)}"
     else:
         progress_clause = ""
     return f"the last request was not answered{progress_clause}"
