@@ -201,7 +201,7 @@ def test_the_typical_turn_is_the_median_of_recent_turns(config_home: ConfigHome)
         rows += turn_of_requests(number, requests, grows, before)
         before += grows
     found = recent_requests_of_records(config_home, rows)
-    assert (found.requests_per_turn, found.tokens_per_turn) == (3, 1_200)
+    assert (found.median_requests_per_turn, found.median_tokens_per_turn) == (3, 1_200)
 
 
 def test_a_partially_read_turn_is_not_counted(
@@ -213,10 +213,10 @@ def test_a_partially_read_turn_is_not_counted(
     size = sum(len(str(row)) for row in turn_of_requests(2, 2, 500, 10_000))
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size * 9))
     # The scan reads a larger part of the file, which includes both turns.
-    assert read_recent_requests(path).requests_per_turn == 9
+    assert read_recent_requests(path).median_requests_per_turn == 9
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size + 501))
     found = read_recent_requests(path)
-    assert (found.requests_per_turn, found.tokens_per_turn) == (2, 0)
+    assert (found.median_requests_per_turn, found.median_tokens_per_turn) == (2, 0)
 
 
 def test_the_whole_file_is_read_if_its_end_shows_no_request(
@@ -254,7 +254,7 @@ def test_a_compaction_empties_the_cache_estimate(config_home: ConfigHome) -> Non
         user("q", uuid="q", parent="s", ts=11),
         counted_answer("z", "q", 12, usage_object(500, 100)),
     ]
-    assert recent_requests_of_records(config_home, [*rows, *after]).tokens_per_turn == 200
+    assert recent_requests_of_records(config_home, [*rows, *after]).median_tokens_per_turn == 200
 
 
 @pytest.mark.parametrize(

@@ -421,7 +421,7 @@ def test_sessions_without_their_own_message_are_not_listed(
     A session without a message is empty. A long file is assumed to contain a message.
     """
     found = head_tail_of_records(tmp_path, records)
-    assert (found.is_listed, found.is_headless_run, found.prompt_count) == (
+    assert (found.is_shown_in_lists, found.is_headless_run, found.prompt_count) == (
         is_listed,
         is_headless_run,
         prompt_count,

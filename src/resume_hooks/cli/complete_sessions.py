@@ -86,7 +86,7 @@ def _list_completions(beginning: str) -> Iterator[CompletionItem[str]]:
         has_matching_id = session.session_id.startswith(beginning)
         title = ""
         with contextlib.suppress(ResumeHooksError):
-            if time.monotonic() < deadline and (ends := HeadTail(session.path)).is_listed:
+            if time.monotonic() < deadline and (ends := HeadTail(session.path)).is_shown_in_lists:
                 title = " ".join(
                     _SPECIAL_CHARACTER_PATTERN.sub(" ", plain_line(ends.title)).split()
                 )[:MAX_TITLE_CHARACTERS].rstrip()

@@ -108,7 +108,7 @@ def _make_info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     )
     about_text = "about " if context.is_estimate else ""
     if context.is_estimate:
-        context_note = f", {context.reason}"
+        context_note = f", {context.uncertainty_reason}"
     elif context.added_tokens > 0:
         context_note = f", {context.added_tokens:,} of them since the last answer"
     else:

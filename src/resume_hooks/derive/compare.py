@@ -118,8 +118,10 @@ def compute_cost_of_turns(
     The cost of the answers in these turns is not included. Each request after the first one reads
     the previous context from the cache.
     """
-    later_request_count = turn_count * recent_requests.requests_per_turn - 1
-    growth_per_request = recent_requests.tokens_per_turn / recent_requests.requests_per_turn
+    later_request_count = turn_count * recent_requests.median_requests_per_turn - 1
+    growth_per_request = (
+        recent_requests.median_tokens_per_turn / recent_requests.median_requests_per_turn
+    )
     read_tokens = (
         later_request_count * strategy.tokens_after
         + growth_per_request * later_request_count * (later_request_count - 1) / 2
@@ -143,13 +145,16 @@ def count_turns_to_break_even(
         baseline, rates
     )
     saved_per_request = (baseline.tokens_after - strategy.tokens_after) * rates.read_price_ratio
-    if extra_first_cost < (recent_requests.requests_per_turn - 1) * saved_per_request:
+    if extra_first_cost < (recent_requests.median_requests_per_turn - 1) * saved_per_request:
         return 1
     if saved_per_request <= 0:
         return None
     return max(
         1,
-        ceil((floor(extra_first_cost / saved_per_request) + 2) / recent_requests.requests_per_turn),
+        ceil(
+            (floor(extra_first_cost / saved_per_request) + 2)
+            / recent_requests.median_requests_per_turn
+        ),
     )
 
 
@@ -454,7 +459,7 @@ def estimate_prompts_left(context: ContextSize, recent_requests: RecentRequests)
         return None
     remaining_turns = (
         max(0, context.window - OUTPUT_RESERVE_TOKENS - context.tokens)
-        // recent_requests.tokens_per_turn
+        // recent_requests.median_tokens_per_turn
     )
     if remaining_turns < 10:
         rounding_step = 1

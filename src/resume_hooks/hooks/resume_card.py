@@ -382,10 +382,10 @@ def _format_cache_and_prompt_lines(comparison: Comparison) -> list[str]:
         cache_text = "unused"
     elif comparison.is_cache_warm and comparison.seconds_since_request is not None:
         cache_text = f"{format_duration(recent_requests.cache_seconds - comparison.seconds_since_request)} left"
-    plural_ending = "s" if recent_requests.requests_per_turn != 1 else ""
-    if recent_requests.tokens_per_turn:
-        growth_text = f"adds {recent_requests.tokens_per_turn:,} tokens"
+    plural_ending = "s" if recent_requests.median_requests_per_turn != 1 else ""
+    if recent_requests.median_tokens_per_turn:
+        growth_text = f"adds {recent_requests.median_tokens_per_turn:,} tokens"
     else:
         growth_text = "added tokens unknown"
-    prompt = f"a prompt: about {recent_requests.requests_per_turn:,} request{plural_ending}, {growth_text}"
+    prompt = f"a prompt: about {recent_requests.median_requests_per_turn:,} request{plural_ending}, {growth_text}"
     return [f"cache: {cache_text}", prompt]

@@ -269,11 +269,11 @@ class SessionLister:
         agent = agent_of_session(session, self.where)
         ends = agent.read_ends(session.path)
         is_helper = ends.is_headless_run and ends.has_messages
-        if not (ends.is_listed or is_helper) or not (
+        if not (ends.is_shown_in_lists or is_helper) or not (
             project is None or project.contains_session(ends.folders, ends.project)
         ):
             return None
-        if is_helper and not (include_helpers or ends.is_listed):
+        if is_helper and not (include_helpers or ends.is_shown_in_lists):
             self.omitted_helper_count += 1
             return None
         if self._lineage_finder.is_superseded(session.path):

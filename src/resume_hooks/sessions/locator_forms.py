@@ -190,7 +190,7 @@ class LocatorScope:
             with contextlib.suppress(SessionNotFound):
                 ends = read_ends(session, self.where)
                 self._names_by_path[session.path] = SessionNames(
-                    session_titles(ends), ends.tag, ends.pull_requests, ends.is_listed
+                    session_titles(ends), ends.tag, ends.pull_requests, ends.is_shown_in_lists
                 )
         return self._names_by_path[session.path]
 

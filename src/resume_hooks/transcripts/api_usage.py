@@ -44,16 +44,16 @@ class RecentRequests(NamedTuple):
     API's cache, or 0 if the API keeps no cache. ``cached_tokens`` is the number of tokens in the
     cache while it is warm.
 
-    A typical turn consists of ``requests_per_turn`` requests, and adds ``tokens_per_turn`` tokens
-    to the context. Both numbers are medians. ``tokens_per_turn`` is the median of ``turn_count``
+    A typical turn consists of ``median_requests_per_turn`` requests, and adds ``median_tokens_per_turn`` tokens
+    to the context. Both numbers are medians. ``median_tokens_per_turn`` is the median of ``turn_count``
     turns, or 0 if it is unknown.
     """
 
     last_answer_time_ms: int | None
     cache_seconds: int
     cached_tokens: int
-    requests_per_turn: int
-    tokens_per_turn: int
+    median_requests_per_turn: int
+    median_tokens_per_turn: int
     turn_count: int = 0
     model: str = ""
 
@@ -80,7 +80,9 @@ def read_recent_requests(file: str | SharedFile) -> RecentRequests:
         observer = _RequestObserver()
         tail = scan_transcript(file, tail_bytes, [observer])
         requests = observer.summarize(is_whole=tail.is_whole)
-        has_growth = bool(requests.tokens_per_turn) or tail_bytes != tokens.TAIL_SIZES_BYTES[0]
+        has_growth = (
+            bool(requests.median_tokens_per_turn) or tail_bytes != tokens.TAIL_SIZES_BYTES[0]
+        )
         if tail.is_whole or (observer.counted and has_growth):
             return requests
     raise AssertionError("a whole scan is whole")
@@ -185,10 +187,10 @@ class _RequestObserver:
             last_answer_time_ms=last_ms,
             cache_seconds=default_lifetime if self.lifetime is None else self.lifetime,
             cached_tokens=cached_tokens,
-            requests_per_turn=max(
+            median_requests_per_turn=max(
                 1, _compute_median([len(turn.answers) for turn in turns[-MAX_TURNS_FOR_MEDIANS:]])
             ),
-            tokens_per_turn=_compute_median(growths),
+            median_tokens_per_turn=_compute_median(growths),
             turn_count=len(growths),
             model=self.model,
         )

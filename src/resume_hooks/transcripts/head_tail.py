@@ -460,7 +460,7 @@ class HeadTail:
         return self.all_records is None or any(map(is_prompt_or_answer, self.all_records))
 
     @property
-    def is_listed(self) -> bool:
+    def is_shown_in_lists(self) -> bool:
         """Whether lists of sessions show the session.
 
         Lists do not show sub-agents, headless runs and sessions without messages.

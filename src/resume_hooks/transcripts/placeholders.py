@@ -188,7 +188,7 @@ class Origin(NamedTuple):
     line_number: int
 
     @property
-    def reference(self) -> OriginalReference:
+    def original_reference(self) -> OriginalReference:
         """The short reference to the original, as a placeholder contains it."""
         return OriginalReference(self.session_id, self.line_number)
 

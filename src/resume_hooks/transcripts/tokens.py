@@ -192,7 +192,7 @@ class ContextSize(NamedTuple):
     """The size of a session's context, and of the context window.
 
     ``kind`` is ``MEASURED``, ``ADDED``, ``ESTIMATED`` or ``UNKNOWN``. If it is not ``MEASURED``,
-    ``reason`` explains why. ``added_tokens`` is the estimated number of tokens after the last
+    ``uncertainty_reason`` explains why. ``added_tokens`` is the estimated number of tokens after the last
     counted answer. If ``is_window_known`` is false, ``window`` is the smallest possible window.
     This window is used for decisions, but no percentage is shown to the user.
     """
@@ -200,7 +200,7 @@ class ContextSize(NamedTuple):
     tokens: int
     window: int
     kind: str = MEASURED
-    reason: str = ""
+    uncertainty_reason: str = ""
     is_window_known: bool = True
     added_tokens: int = 0
 
@@ -210,7 +210,7 @@ class ContextSize(NamedTuple):
         tokens: int,
         window: int = 0,
         kind: str = MEASURED,
-        reason: str = "",
+        uncertainty_reason: str = "",
         added_tokens: int = 0,
     ) -> ContextSize:
         """Return the size for a number of tokens.
@@ -219,7 +219,12 @@ class ContextSize(NamedTuple):
         """
         is_known = window > 0 or tokens > DEFAULT_WINDOW_TOKENS
         return cls(
-            tokens, window or guess_context_window(tokens), kind, reason, is_known, added_tokens
+            tokens,
+            window or guess_context_window(tokens),
+            kind,
+            uncertainty_reason,
+            is_known,
+            added_tokens,
         )
 
     @property
@@ -353,14 +358,14 @@ def read_first_request(ends: HeadTail) -> FirstRequest | None:
     far_request = _find_first_request(ends.early_records)
     # The size of messages is only estimated. If messages are the larger part of a request, the size
     # of the remaining part is too uncertain.
-    if far_request and far_request.message_tokens <= far_request.request.tokens:
+    if far_request and far_request.tokens_of_earlier_messages <= far_request.request.tokens:
         return far_request.request
     return None
 
 
 class _FoundFirstRequest(NamedTuple):
     request: FirstRequest
-    message_tokens: int
+    tokens_of_earlier_messages: int
 
 
 def _find_first_request(early_records: Iterable[Record]) -> _FoundFirstRequest | None:

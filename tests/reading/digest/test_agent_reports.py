@@ -57,7 +57,10 @@ def test_files_mentioned_only_in_a_report_are_uncommitted(config_home: ConfigHom
     )
     assert entry_texts(digest, "read") == []
     assert "not committed: src/utils.go, src/hooks.go" in entry_texts(digest, "now")
-    assert any("only the changes that they reported" in row for row in entry_texts(digest, "now"))
+    assert any(
+        "only the changes that these sub-agents reported" in row
+        for row in entry_texts(digest, "now")
+    )
 
 
 def test_a_reading_agent_changes_no_file(config_home: ConfigHome) -> None:

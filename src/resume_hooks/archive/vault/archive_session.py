@@ -159,7 +159,7 @@ def describe_transcript(head_tail: HeadTail, parent: Sequence[str]) -> ArchiveDe
         ],
         tag=replace_surrogates(head_tail.tag),
         pulls=tuple(sorted(map(replace_surrogates, head_tail.pull_requests)))[:MAX_ARCHIVED_TITLES],
-        listed=head_tail.is_listed,
+        listed=head_tail.is_shown_in_lists,
         parent=tuple(map(replace_surrogates, parent)),
     )
 

@@ -175,7 +175,7 @@ class ContextSize(StrictModel):
         lambda size: size.kind,
         "measured: the API counted the tokens with the last answer; added: much was added after that answer",
     )
-    reason: str = size_field(lambda size: size.reason, "why the number is not measured")
+    reason: str = size_field(lambda size: size.uncertainty_reason, "why the number is not measured")
     window_known: bool = size_field(
         lambda size: size.is_window_known,
         "false: the window is unknown, and `window` is the smallest possible window",

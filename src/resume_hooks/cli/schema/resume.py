@@ -43,9 +43,9 @@ requests_field = FieldDeclarer[RecentRequests]()
 class TypicalTurn(StrictModel):
     """A typical turn of the session: the medians of its last turns."""
 
-    requests: int = requests_field(lambda requests: requests.requests_per_turn)
+    requests: int = requests_field(lambda requests: requests.median_requests_per_turn)
     tokens: int | None = requests_field(
-        lambda requests: requests.tokens_per_turn or None,
+        lambda requests: requests.median_tokens_per_turn or None,
         "tokens added to the context; null if too few turns were counted",
     )
 

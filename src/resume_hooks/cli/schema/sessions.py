@@ -97,7 +97,9 @@ class SessionContext(StrictModel):
         lambda row: row.context.kind,
         "measured: the API counted the tokens with the last answer; added: much was added after that answer",
     )
-    reason: str = listed_field(lambda row: row.context.reason, "why the number is not measured")
+    reason: str = listed_field(
+        lambda row: row.context.uncertainty_reason, "why the number is not measured"
+    )
     measured: bool = listed_field(
         lambda row: not row.context.is_estimate,
         "true: counted by the API, correct within two per cent",

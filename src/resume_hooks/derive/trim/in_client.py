@@ -130,7 +130,7 @@ def plan_trim_in_client(
                 for call in records.list_calls(edited):
                     inputs[get_string(call, "id")] = call.get("input")
         else:
-            reference = decision.origins.find_origin_of_record(node.line_number).reference
+            reference = decision.origins.find_origin_of_record(node.line_number).original_reference
             for block in records.list_results(edited):
                 results[get_string(block, "tool_use_id")] = _format_result(block, reference)
     has_thinking = _has_thinking(session_scan, messages_shown[end:])

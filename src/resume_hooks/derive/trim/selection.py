@@ -214,7 +214,7 @@ def make_trim_choice(
 
 
 def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: str) -> str:
-    original = origins.find_origin_of_record(piece.line_number).reference
+    original = origins.find_origin_of_record(piece.line_number).original_reference
     if piece.kind == RESULT_PIECE:
         return placeholders.result_placeholder(tool, piece.character_count, original, reason)
     if piece.kind == INPUT_PIECE:
@@ -408,7 +408,7 @@ def count_savings(
         ),
         largest_pieces=tuple(
             LargestPiece(
-                origins.find_origin_of_record(choice.piece.line_number).reference,
+                origins.find_origin_of_record(choice.piece.line_number).original_reference,
                 choice.rule,
                 choice.tool,
                 choice.call_target,

@@ -460,7 +460,9 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
             history.token_count,
             window_setting or history.window or DEFAULT_CONTEXT_WINDOW_TOKENS,
             MEASURED if history.has_token_count_from_client else ESTIMATED,
-            reason="" if history.has_token_count_from_client else NO_ANSWER_COUNTED_REASON,
+            uncertainty_reason=""
+            if history.has_token_count_from_client
+            else NO_ANSWER_COUNTED_REASON,
         ),
         has_goal=goal_state.goal is not None and goal_state.goal.status != COMPLETE_STATUS,
     )

@@ -306,7 +306,7 @@ class CodexWriter:
                 if original is None:
                     reason = "its original is gone"
                 else:
-                    reason = f"{origin.reference} does not contain the original"
+                    reason = f"{origin.original_reference} does not contain the original"
                 missing_originals.append(MissingOriginal(numbers_by_id[item.uuid], reason))
                 continue
             unmarked_record = {}

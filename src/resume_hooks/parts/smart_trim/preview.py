@@ -130,5 +130,5 @@ def _format_choice_reference(smart_plan: SmartPlan, choice: Choice) -> str:
     return str(
         smart_plan.offered_contents.origins.find_origin_of_record(
             choice.piece.line_number
-        ).reference
+        ).original_reference
     )

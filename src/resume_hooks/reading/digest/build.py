@@ -514,7 +514,7 @@ def _read_file_and_count_skipped_bytes(
             facts.read_extent = ReadExtent(stream.tell(), line_number)
             return skipped_bytes - SESSION_START_BYTES
     finally:
-        facts.finish_file(file.session_id)
+        facts.finish_session_file(file.session_id)
 
 
 def _process_lines(

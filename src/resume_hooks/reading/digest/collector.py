@@ -182,14 +182,14 @@ class LineageFacts:
         self.is_imported = self.has_imported_file = True
         self._imported_at = imported_at
 
-    def finish_file(self, session_id: str) -> None:
+    def finish_session_file(self, session_id: str) -> None:
         """Finish a file, and remove the facts that come from abandoned branches.
 
         The commands on abandoned branches and the files that they changed are kept, because their
         effects remain.
         """
         if self.sidechain_facts is not None:
-            self.sidechain_facts.finish_file(session_id)
+            self.sidechain_facts.finish_session_file(session_id)
         for call_id, call in self._open_calls.items():
             if call.tool_name in _AGENT_TOOLS:
                 task = call.find_first_text("description", "prompt")

@@ -181,9 +181,9 @@ class FileEdit(NamedTuple):
 
 
 class GitCall(NamedTuple):
-    """A git command in a run: its words, starting with the subcommand, and the folder in which it ran."""
+    """A git command in a run: its arguments, starting with the subcommand, and the folder in which it ran."""
 
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     folder: str
     run: ShellRun
     is_only_command_printing_status: bool
@@ -303,7 +303,7 @@ class FileStates:
     def process_git_call(self, call: GitCall) -> None:
         """Process a git command."""
         self.uses_git = True
-        verb, arguments = call.words[0], call.words[1:]
+        verb, arguments = call.arguments[0], call.arguments[1:]
         if verb in _STATUS_CHANGING_SUBCOMMANDS or (
             verb == "commit" and self._commit_count > self._status_valid_until
         ):
@@ -338,9 +338,9 @@ class FileStates:
         had not committed.
         """
         checkout = self.find_checkout(call.folder)
-        if call.words[0] in HEAD_MOVING_SUBCOMMANDS:
+        if call.arguments[0] in HEAD_MOVING_SUBCOMMANDS:
             self._top_commits.pop(checkout, None)
-        commits = read_top_commits_from_log(call.words, call.run)
+        commits = read_top_commits_from_log(call.arguments, call.run)
         if not commits:
             return
         former_top = self._top_commits.get(checkout, commits[0])
@@ -386,11 +386,11 @@ class FileStates:
         """
         checkout = self.find_checkout(call.folder)
         former_merge = self.stopped_merges.get(checkout)
-        merge = update_stopped_merge(former_merge, call.words, call.run)
+        merge = update_stopped_merge(former_merge, call.arguments, call.run)
         if merge == former_merge:
             return
         if former_merge is not None:
-            self._end_merge(former_merge, aborts_merge=aborts_merge(call.words))
+            self._end_merge(former_merge, aborts_merge=aborts_merge(call.arguments))
             del self.stopped_merges[checkout]
         if merge is None:
             return
@@ -900,7 +900,7 @@ class FileStates:
 
         The revert is ignored if the same run contains an earlier command that made a commit.
         """
-        if call.words[0] != "revert" or call.run.has_failed:
+        if call.arguments[0] != "revert" or call.run.has_failed:
             return
         first_verb = _COMMITTING_VERB_PATTERN.search(call.run.command)
         commits = []

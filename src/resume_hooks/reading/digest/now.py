@@ -403,7 +403,8 @@ def _list_lines_about_branches(session_git: SessionGit) -> Iterator[DigestEntry]
     if session_git.previous_branch:
         former = quote_name(session_git.previous_branch)
         yield make_entry(
-            f"the branch was changed from {former} outside the session: files changed on {former} may have been committed since",
+            f"the branch was changed from {former} outside the session: "
+            f"files changed on {former} may have been committed since",
             "",
         )
 
@@ -530,7 +531,8 @@ def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     report = _find_report_after(facts, last_words)
     if report is not None:
         yield make_entry(
-            "the last report of a sub-agent came after the assistant's last words, and the assistant did not respond to it",
+            "the last report of a sub-agent came after the assistant's last words, "
+            "and the assistant did not respond to it",
             report.position,
         )
 
