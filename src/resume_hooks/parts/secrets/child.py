@@ -90,7 +90,7 @@ class ScrubPlan(ChildPlan):
     def _scrub_sidecars(self, where: Where) -> int:
         """Remove the secrets from the child's separate files, and delete file backups that contain secrets.
 
-        Return the number of deleted backups. Raise OSError or WriteFailed.
+        Return the number of deleted backups. Raise OSError or WriteFailed if a file cannot be changed.
         """
         child_id, dropped_count = self.draft.session_id, 0
         for path in list_regular_files(self.draft.path.removesuffix(TRANSCRIPT_SUFFIX)):

@@ -73,7 +73,7 @@ class CleanedBytes(NamedTuple):
 class SecretCleaner:
     """Removes known secrets and the secrets that the scanner recognises.
 
-    Known secrets (``literals``) are removed whatever their kind. If ``kinds`` is not empty,
+    Known secrets (``known_secrets``) are removed whatever their kind. If ``kinds`` is not empty,
     recognised secrets are removed only if they are of one of these kinds. If ``scanning`` is false,
     only known secrets are removed.
     """
@@ -81,12 +81,12 @@ class SecretCleaner:
     def __init__(
         self,
         kinds: Collection[str] = (),
-        literals: KnownSecrets | None = None,
+        known_secrets: KnownSecrets | None = None,
         *,
         scanning: bool = True,
     ) -> None:
         self._kinds = frozenset(kinds)
-        self._literals = literals or KnownSecrets({})
+        self._known_secrets = known_secrets or KnownSecrets({})
         self._scans_for_secrets = scanning
         self._last_clean_folder = b""
         """The last scanned folder name without a secret."""
@@ -181,7 +181,7 @@ class SecretCleaner:
     def _build_cleaned_bytes(
         self, raw: bytes, removed_secrets: list[RemovedSecret]
     ) -> CleanedBytes:
-        return CleanedBytes(raw, tuple(removed_secrets), self._literals.has_secret_in(raw))
+        return CleanedBytes(raw, tuple(removed_secrets), self._known_secrets.has_secret_in(raw))
 
     def _clean_line_in_one_pass(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         first_byte = body.lstrip(b"\xef\xbb\xbf \t")[:1]
@@ -281,7 +281,7 @@ class SecretCleaner:
             text = json.loads(quoted_string.decode("utf-8", "surrogateescape"), strict=False)
         except ValueError:
             return self._remove_known_secrets(quoted_string, removed_secrets)
-        cleaned_text, kinds = self._literals.replace_secrets(text)
+        cleaned_text, kinds = self._known_secrets.replace_secrets(text)
         removed_secrets += map(RemovedSecret, kinds)
         if not kinds:
             return quoted_string
@@ -291,15 +291,19 @@ class SecretCleaner:
             return json.dumps(cleaned_text).encode()
 
     def _remove_known_secrets(self, raw: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
-        if not self._literals.has_secret_in(raw):
+        if not self._known_secrets.has_secret_in(raw):
             return raw
-        cleaned_text, kinds = self._literals.replace_secrets(raw.decode("utf-8", "surrogateescape"))
+        cleaned_text, kinds = self._known_secrets.replace_secrets(
+            raw.decode("utf-8", "surrogateescape")
+        )
         removed_secrets += map(RemovedSecret, kinds)
         return cleaned_text.encode("utf-8", "surrogateescape")
 
     def _may_contain_known_secret(self, raw: bytes) -> bool:
         """Check whether JSON bytes contain a known secret, or a JSON escape that may hide part of one."""
-        return self._literals.has_secret_in(raw) or (bool(self._literals) and b"\\u" in raw)
+        return self._known_secrets.has_secret_in(raw) or (
+            bool(self._known_secrets) and b"\\u" in raw
+        )
 
     def _remove_thinking_with_secrets(
         self, body: bytes, removed_secrets: list[RemovedSecret]

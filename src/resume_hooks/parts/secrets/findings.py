@@ -244,15 +244,15 @@ def search_all_files(
     where: Where,
     *,
     kinds: Collection[str] = (),
-    named_secrets: Mapping[str, str] | None = None,
+    supplied_secrets: Mapping[str, str] | None = None,
     scope: ScrubScope = ScrubScope(),  # noqa: B008 - a value that nobody can change
 ) -> ScrubFindings:
-    """Search all files for the secrets of a session and for ``named_secrets``.
+    """Search all files for the secrets of a session and for ``supplied_secrets``.
 
-    ``named_secrets`` maps each secret that the user supplied to its kind. If ``kinds`` is empty,
+    ``supplied_secrets`` maps each secret that the user supplied to its kind. If ``kinds`` is empty,
     secrets of all kinds are searched for.
     """
-    values = named_secrets or {}
+    values = supplied_secrets or {}
     cleaner = SecretCleaner(kinds, KnownSecrets(values))
     empty_findings = ScrubFindings(
         session, kinds, scope, {}, values, {}, (), cleaner, cleaner, "", ""
@@ -306,7 +306,7 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
         for value, kind in values.items()
         if kind == KIND_OF_SUPPLIED_SECRETS or not is_searchable_token(value)
     }
-    literals = KnownSecrets(
+    known_secrets = KnownSecrets(
         texts_by_value,
         {value: kind for value, kind in values.items() if value not in texts_by_value},
     )
@@ -318,8 +318,8 @@ def search_again_for_known_secrets(previous_findings: ScrubFindings, where: Wher
         if values == previous_findings.kinds_by_secret
         else {},
         short_secrets=frozenset(short_secrets),
-        scanning_cleaner=SecretCleaner(previous_findings.selected_kinds, literals),
-        known_secret_cleaner=SecretCleaner(literals=literals, scanning=False),
+        scanning_cleaner=SecretCleaner(previous_findings.selected_kinds, known_secrets),
+        known_secret_cleaner=SecretCleaner(known_secrets=known_secrets, scanning=False),
     )
     client_processes = RunningClients(where)
     all_locations = [

@@ -103,7 +103,10 @@ def resume_team_session(
 
     Your own session is restored completely, together with its ancestors. From a colleague's
     session, only the conversation is imported. Return the created sessions, oldest first, and notes
-    for the user. Raise ImportFailed, WriteFailed or TeamRequestFailed.
+    for the user.
+
+    Raise ImportFailed if the server's copy is invalid, WriteFailed if the sessions cannot be written,
+    and TeamRequestFailed if the server does not send them.
     """
     where = caller.where
     if not team_session.is_own or team_session.is_transferred:
@@ -175,7 +178,8 @@ def _is_own_session(session_id: str, db: Database, where: Where) -> bool:
 def pull_session(team_session: TeamSession, db: Database, where: Where) -> str:
     """Store a read-only copy of a session, and return the copy's path.
 
-    Raise ImportFailed, WriteFailed or TeamRequestFailed.
+    Raise ImportFailed if the server's copy is invalid, WriteFailed if it cannot be stored, and
+    TeamRequestFailed if the server does not send it.
     """
     folder = os.path.join(find_team_folder(where), _PULLED_FOLDER_NAME, str(team_session.row_id))
     path = os.path.join(folder, f"{team_session.session_id}.jsonl")
@@ -399,7 +403,10 @@ def _fetch_files(
 def _fetch_file(
     server_file: _ServerFile, path: str, budget: _FetchBudget, db: Database
 ) -> _FetchedFile:
-    """Download a file of a session and verify it. Raise ImportFailed or OSError."""
+    """Download a file of a session and verify it.
+
+    Raise ImportFailed if the file is invalid, and OSError if it cannot be written.
+    """
     file_hash, record_count, chain_digest, byte_count = hashlib.sha256(), 0, b"", 0
     # A text file that is not a transcript is stored as a single record.
     has_lines = not server_file.name or server_file.name.endswith(".jsonl")

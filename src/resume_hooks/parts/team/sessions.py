@@ -151,7 +151,7 @@ def fetch_sessions_by_id(
 def find_team_session(locator: str, db: Database, *, only_own: bool = False) -> TeamSession:
     """Return the session that matches a locator. With ``only_own``, search only your own sessions.
 
-    Raise SessionNotFound or AmbiguousLocator.
+    Raise SessionNotFound if no session matches, and AmbiguousLocator if several do.
     """
     locator_text = locator.strip()
     first_part, _, remaining_part = locator_text.partition(":")

@@ -127,12 +127,12 @@ def read_push_failure(where: Where) -> Optional[PushFailure]:
 def record_push_failure(
     error: Tuple[str, str], unsent_count: int, where: Where, *, report_at_once: bool
 ) -> None:
-    """Record the reason for a failed push, and what the user can do about it. Raise OSError.
+    """Record the reason for a failed push, and what the user can do about it.
 
     ``error`` is a pair of the reason and the remedy, and ``unsent_count`` is the number of unsent
     sessions. If ``report_at_once`` is true, the next session start reports the failure. Otherwise,
     session starts report it only if pushes have failed for ``MIN_FAILURE_SECONDS_BEFORE_REPORT``.
-    Each failure is reported only once.
+    Each failure is reported only once. Raise OSError if the failure cannot be recorded.
     """
     previous_failure, now = read_push_failure(where), int(time.time())
     failure = PushFailure(

@@ -35,7 +35,7 @@ from tests.redaction.test_hostile import MAX_CALLS_PER_BYTE, count_calls, make_r
 
 FIRST_SECRET, SECOND_SECRET, _ = SECRETS
 KNOWN_SECRET_CLEANER = SecretCleaner(
-    literals=KnownSecrets({FIRST_SECRET: "github-pat"}), scanning=False
+    known_secrets=KnownSecrets({FIRST_SECRET: "github-pat"}), scanning=False
 )
 
 UNCHANGED_LINES = {
@@ -201,7 +201,7 @@ def test_a_word_that_begins_with_a_shortened_secret_is_removed() -> None:
     raw = line({"type": "ai-title", "aiTitle": f"kiwi token {key}"[:80] + "…"})
     (found,) = SecretCleaner().clean_record(raw).removed_secrets
     known = SecretCleaner(
-        literals=KnownSecrets(dict.fromkeys(found.values, found.kind)), scanning=False
+        known_secrets=KnownSecrets(dict.fromkeys(found.values, found.kind)), scanning=False
     )
     assert key.startswith(found.values[0])
     assert (
@@ -213,7 +213,7 @@ def test_a_word_that_begins_with_a_shortened_secret_is_removed() -> None:
         == b"see [secret removed: anthropic-api-key] then"
     )
     given = SecretCleaner(
-        literals=KnownSecrets({"hunter": KIND_OF_SUPPLIED_SECRETS}), scanning=False
+        known_secrets=KnownSecrets({"hunter": KIND_OF_SUPPLIED_SECRETS}), scanning=False
     )
     assert given.clean_record(b"the hunters").cleaned_bytes == b"the [secret removed: named]s", (
         "what was given is meant as it is"
@@ -223,9 +223,9 @@ def test_a_word_that_begins_with_a_shortened_secret_is_removed() -> None:
 @given(st.text(min_size=6, max_size=60).filter(lambda text: text.strip() and "\0" not in text))
 def test_any_secret_is_found_in_all_its_forms(text: str) -> None:
     """A secret with any characters is found and removed in each of its encoded forms."""
-    literals = KnownSecrets({text: "named"})
+    known_secrets = KnownSecrets({text: "named"})
     for form in iterate_secret_forms(text):
-        cleaned, kinds = literals.replace_secrets(f"({form})")
+        cleaned, kinds = known_secrets.replace_secrets(f"({form})")
         assert kinds
         assert form not in cleaned or form in "([secret removed: named])"
 
@@ -233,7 +233,7 @@ def test_any_secret_is_found_in_all_its_forms(text: str) -> None:
 @given(st.binary(max_size=200), st.sampled_from(SECRETS))
 def test_the_bytes_before_a_secret_stay_unchanged(bytes_before: bytes, secret: str) -> None:
     """The bytes before a removed secret are unchanged, whatever they are."""
-    known = SecretCleaner(literals=KnownSecrets(dict.fromkeys(SECRETS, "k")), scanning=False)
+    known = SecretCleaner(known_secrets=KnownSecrets(dict.fromkeys(SECRETS, "k")), scanning=False)
     body = bytes_before.replace(b"\n", b"").replace(b"\r", b"")
     cleaned = known.clean_record(b"#" + body + b" " + secret.encode() + b"\n")
     assert cleaned.cleaned_bytes == b"#" + body + b" [secret removed: k]\n"
@@ -253,7 +253,8 @@ def test_short_secrets_are_removed_only_as_whole_words() -> None:
         False,
     ]
     cleaner = SecretCleaner(
-        literals=KnownSecrets({}, {"q7!Zk2pWx": "password", "hunter2": "password"}), scanning=False
+        known_secrets=KnownSecrets({}, {"q7!Zk2pWx": "password", "hunter2": "password"}),
+        scanning=False,
     )
     cleaned = cleaner.clean_record(b'{"t":"use\\nq7!Zk2pWx now, hunter2.","o":"hunter22 xhunter2"}')
     told = b"[secret removed: password]"
@@ -356,7 +357,7 @@ def test_many_known_secrets_are_removed_quickly() -> None:
         f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password"
         for number in range(REPEATED_TEXT_CHARACTERS // 50)
     }
-    cleaner = SecretCleaner(literals=KnownSecrets(secrets), scanning=False)
+    cleaner = SecretCleaner(known_secrets=KnownSecrets(secrets), scanning=False)
     text = "\n".join(f"it is {secret} today" for secret in secrets)
     assert len(cleaner.clean_text(text.encode()).removed_secrets) == len(secrets)
 
@@ -364,7 +365,7 @@ def test_many_known_secrets_are_removed_quickly() -> None:
 def test_many_shortened_secrets_are_removed_quickly() -> None:
     """A cut secret that is repeated thousands of times is removed within the test's time limit."""
     secret = "Hx7kQ2mZp9Lr4Tw8Vb3nYc6dEs5gAu1j"
-    cleaner = SecretCleaner(literals=KnownSecrets({secret: "password"}), scanning=False)
+    cleaner = SecretCleaner(known_secrets=KnownSecrets({secret: "password"}), scanning=False)
     assert (
         len(
             cleaner.clean_text(

@@ -100,11 +100,11 @@ def scrub_in_place(
     home: ConfigHome,
     path: Path,
     scope: ScrubScope = FULL_SCOPE,
-    named_secrets: Mapping[str, str] | None = None,
+    supplied_secrets: Mapping[str, str] | None = None,
 ) -> list[LocationWithSecrets]:
     """Scrub a session in place and return the locations of its secrets."""
     found = findings.search_all_files(
-        session_file(str(path)), home.where, scope=scope, named_secrets=named_secrets
+        session_file(str(path)), home.where, scope=scope, supplied_secrets=supplied_secrets
     )
     return remove_secrets_from_files(found, home.where)
 
@@ -310,7 +310,7 @@ def test_a_named_secret_is_removed_in_all_its_forms(config_home: ConfigHome) -> 
     assert not findings.search_all_files(
         session_file(str(path)), config_home.where
     ).locations_to_change
-    scrub_in_place(config_home, path, named_secrets=parse_supplied_secrets(phrase.encode()))
+    scrub_in_place(config_home, path, supplied_secrets=parse_supplied_secrets(phrase.encode()))
     assert b"staple" not in path.read_bytes()
     assert path.read_bytes().count(b"[secret removed: named]") == 2
 

@@ -31,11 +31,11 @@ class BackOptions(ChildOptions, function="resume_hooks.parts.marks.verbs.back:go
 
     The new session does not contain the conversation after the mark, but the file of SESSION is not
     changed. Files, git and processes stay as they are; rewind-files restores files. If the mark
-    cannot be found, the new session contains only the report. Making the session uses up the mark.
+    cannot be found, the new session contains only the report. The command deletes the mark.
 
-    A fork without a mark goes back to the point where it left its parent. It needs no report, because
-    the new session gets a digest of what the fork found, with references. The new session does not
-    contain newer turns of the parent.
+    A fork without a mark goes back to the point where it branched off from its parent. It needs no
+    report, because the new session gets a digest of what the fork found, with references. The new
+    session does not contain newer turns of the parent.
 
     \b
     Examples:

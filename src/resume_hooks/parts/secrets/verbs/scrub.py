@@ -81,9 +81,9 @@ def scrub_session(options: ScrubOptions) -> ExitCode:
     if not options.in_place:
         refuse_start_in_other_folder(options)
     if options.must_read_secrets_from_stdin:
-        named_secrets = literals.parse_supplied_secrets(_read_secrets_from_stdin())
+        supplied_secrets = literals.parse_supplied_secrets(_read_secrets_from_stdin())
     else:
-        named_secrets = {}
+        supplied_secrets = {}
     scrub_scope = ScrubScope(
         options.include_ancestors,
         options.include_other_sessions,
@@ -106,7 +106,7 @@ def scrub_session(options: ScrubOptions) -> ExitCode:
         session,
         options.where,
         kinds=options.kinds,
-        named_secrets=named_secrets,
+        supplied_secrets=supplied_secrets,
         scope=scrub_scope,
     )
     if options.in_place:
