@@ -27,7 +27,7 @@ def start() -> None:
 
 
 def _try_plain_search() -> bool:
-    """Run a search without click, which takes long to import.
+    """Try to run a search without importing click, which takes a long time to load.
 
     Return False if only click can handle the command line.
     """

@@ -14,9 +14,8 @@ from resume_hooks.seam import PartQuestion, Trigger
 class Verb(NamedTuple):
     """A verb that a part adds: its name and its description in the help.
 
-    The verb is listed directly before the core's verb ``insert_before``. The part's module
-    ``verbs`` declares the options of the verb, and its module ``forms`` declares the verb's JSON
-    output.
+    It is listed directly before the core's verb ``insert_before``. The part's ``verbs`` module
+    declares its options, and the part's ``forms`` module declares its JSON output.
     """
 
     name: str
@@ -83,15 +82,15 @@ class Check(NamedTuple):
 class Agent(NamedTuple):
     """An agent other than Claude Code: its name, where its sessions are, and the functions for them.
 
-    The variable ``home_variable`` names the agent's home. The default is the folder
-    ``default_home`` in the user's home. If ``home_variable`` is empty, ``default_home`` is a file
-    in the client's configuration folder. The home's subfolders ``session_folders`` contain the
-    sessions, in files whose names match ``file_pattern``.
+    ``home_variable`` is the name of the environment variable with the path of the agent's home. By
+    default, the home is the folder ``default_home`` in the user's home. If ``home_variable`` is
+    empty, ``default_home`` is a file in the client's configuration folder. The home's subfolders
+    ``session_folders`` contain the sessions, in files whose names match ``file_pattern``.
 
-    The variable named by ``session_id_variable`` contains the id of the session that started our
-    shell. ``session_id_variable`` is ``""`` if the agent's sessions can't be resumed. ``loss_note``
-    says what is missing in the agent's sessions, if anything is missing. The other fields name
-    functions that ``questions`` describes.
+    ``session_id_variable`` is the name of the environment variable with the id of the agent's
+    session in which we are running, or ``""`` if the agent's sessions can't be resumed.
+    ``loss_note`` says what is missing in the agent's sessions, if anything is missing. The other
+    fields name functions that ``questions`` describes.
     """
 
     name: str

@@ -77,7 +77,7 @@ TRIGGERS: Dict[
         "Mark this place before you try something",
         "trigger_answers",
         "search",
-        "mark [goal], back report   mark this place, go back to it",
+        "mark [goal]           mark this place; back report: go back to the mark",
         (),
         "mark",
         False,

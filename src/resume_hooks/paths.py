@@ -105,8 +105,8 @@ STATE_FILE_NAMES = _OWN_STATE_FILE_NAMES | {
 """Names of the files in our state folder.
 
 An environment variable may name a different state folder only if all files in that folder have
-these names. If the folder contains files, one must be ``STATE_MARKER_NAME``, or have a name that
-only we use.
+these names. If the folder is not empty, at least one file must also be ``STATE_MARKER_NAME`` or
+have a name that no other program uses.
 """
 
 STATE_MARKER_NAME = ".resume-hooks-state"
@@ -117,9 +117,9 @@ STATE_MARKER_NAME = ".resume-hooks-state"
 def state_folder_problem(folder: str, environ: Mapping[str, str]) -> str:
     """Return why the folder in an environment variable can't be our state folder, or ``""`` if it can.
 
-    A repository's settings can set the variable. The files in the state folder decide to which team
-    sessions are sent and where documents are written, and we replace and delete files in the
-    folder. Therefore it must not be in the project or in any repository. The reason is worded as
+    A repository's settings can set the variable. Files in the state folder determine which team
+    receives sessions and where documents are written, and we replace and delete files there.
+    Therefore the folder must not be in the project or in any repository. The reason is worded as
     the end of a sentence.
     """
     if not os.path.isabs(folder):
@@ -157,9 +157,8 @@ def is_state_folder_in_project(where: Where) -> bool:
 def make_private_folder(path: str, where: Where) -> str:
     """Create a folder with mode 0700 if it is missing, and return its path. Raise OSError on failure.
 
-    Also raise OSError if the folder, or a folder between it and the state folder, is a link or
-    belongs to another user. With a link, our files could be stored elsewhere. Another user could
-    read them.
+    Also raise OSError if the folder, or a folder between it and the state folder, is a link (our
+    files might be stored elsewhere) or belongs to another user (who could read our files).
     """
     steps = _list_folders_down_to(where.state, path)
     for step in [] if steps else _list_folders_down_to(where.config, path) or [path]:

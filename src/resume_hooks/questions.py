@@ -1,10 +1,10 @@
 # mypy: disable-error-code="empty-body"
 """The questions that parts can answer. Each question is declared as a function that is never called.
 
-A part lists the questions that it answers, with its functions, in ``PART``. The core calls
-``seam.find_answers(questions.<name>)``, which yields functions of the declared type, so mypy checks
-the calls. ``make docs`` generates ``tests/part_functions.py``. With that file, mypy checks the
-parts' functions.
+In ``PART``, a part lists the questions that it answers and the functions that answer them. The core
+calls ``seam.find_answers(questions.<name>)``, which yields functions of the declared type, so that
+mypy can check the calls. ``make docs`` generates ``tests/part_functions.py``, with which mypy
+checks the parts' functions.
 
 Types are imported only for mypy. This module uses only the standard library and must run on Python
 3.9.
@@ -56,7 +56,7 @@ def session_start_notice(where: Where, /) -> str:
 
 @declare_question
 def start_notice_in_new_folder(event: dict[str, Any], /) -> str:
-    """Return a line for the user at the start of a session in a folder without sessions, or ``""``.
+    """Return a notice that is shown when a session starts in a folder that had no sessions, or ``""``.
 
     The function runs only if the engine is installed.
     """
@@ -64,7 +64,10 @@ def start_notice_in_new_folder(event: dict[str, Any], /) -> str:
 
 @declare_question
 def notice_after_search_in_new_folder(event: dict[str, Any], /) -> str:
-    """Return the line of ``start_notice_in_new_folder`` for the plugin's module that runs in the client."""
+    """Return the notice of ``start_notice_in_new_folder``, after a search that may take time.
+
+    The function runs in the background for the plugin's module, which runs in the client.
+    """
 
 
 @declare_question
@@ -112,9 +115,10 @@ def answer_smart_trim(request: Request, /) -> Outcome | None:
 
 @declare_question
 def answer_trigger(request: Request, /) -> Outcome:
-    """Return the outcome of a part's trigger. Raise ResumeHooksError.
+    """Return the outcome of a part's trigger.
 
-    The function is ``answer_request`` in the module that the trigger names.
+    The part implements this as ``answer_request`` in the module that the trigger names. It raises
+    ResumeHooksError if it fails.
     """
 
 
@@ -205,7 +209,7 @@ def notes_after_scrub(session_ids: Iterable[str], where: Where, /) -> list[str]:
 def document_folders_and_extensions(
     session: SessionFile, where: Where, /
 ) -> Iterator[tuple[str, str]]:
-    """Yield the folders with documents about a session, each with the extension of these documents."""
+    """Yield each folder that contains documents about a session, and their file extension."""
 
 
 @declare_question
@@ -307,7 +311,7 @@ def agent_writer(home: str, where: Where, /) -> Writer:
 
 @declare_question
 def foreign_agent_writer(home: str, where: Where, /) -> ForeignWriter:
-    """Return the object that writes sessions for an agent of a part."""
+    """Return the object that writes sessions for an agent that a part adds."""
 
 
 @declare_question

@@ -91,10 +91,10 @@ def is_installed(part: str) -> bool:
 def insert_part_names(
     core_names: Iterable[str], part_rows: Mapping[str, Sequence[Any]]
 ) -> List[str]:
-    """Return the core's names with the names that installed parts add in between.
+    """Return the core's names, with the names that installed parts add inserted among them.
 
-    A row of ``part_rows`` begins with the part's name and ends with the name of the core before
-    which the row's own name is inserted.
+    ``part_rows`` maps each name that a part adds to a row. The first item of the row is the part's
+    name. The last item is the core's name before which the new name is inserted.
     """
     names = list(core_names)
     for name, row in part_rows.items():

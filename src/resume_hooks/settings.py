@@ -136,7 +136,7 @@ def _make_path_parser(ending: str, requirement: str) -> Callable[[object], Value
 
 
 def _parse_vault(raw: object) -> Value:
-    """Parse a size such as ``20G``, ``off``, or ``on``, which means the default size.
+    """Parse a vault size: a size such as ``20G``, ``off``, or ``on`` (the default size).
 
     Sizes are converted to upper case.
     """
@@ -184,7 +184,7 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
     "summary_model": SettingDefinition(
         "haiku",
         (
-            "Model for summaries and for trim --smart; once set, /rollover uses it "
+            "Model for summaries and for trim --smart. If it is set, /rollover uses it "
             "even if the cache is warm."
         ),
         _make_pattern_parser(_MODEL_NAME_EXPRESSION, "the name of a model, such as haiku"),
@@ -257,7 +257,7 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
 
 FORMER_SETTINGS = {
     "index_at_start": "every start now updates the search index in the background",
-    "vault_max": "set the size with the setting vault: resume-hooks config vault 40G",
+    "vault_max": "the setting vault replaces it. To set the size, run: resume-hooks config vault 40G",
     "vault_days": "archived copies stay until the vault is full",
     "threshold": "use the option --threshold in each trim",
     "keep_recent": "use the option --keep-recent in each trim",
@@ -333,8 +333,8 @@ def vault_limit(where: Where | None = None) -> int | None:
 def remove_setting_variables(where: Where) -> Where:
     """Return the same folders with an environment from which our settings were removed.
 
-    Even a trusted repository can set environment variables, so they must not decide where data is
-    sent.
+    Any repository, even a trusted one, can set environment variables. Such variables must not
+    decide where data is sent.
     """
     remaining_variables = {}
     for name, value in where.environ.items():
@@ -385,7 +385,7 @@ def describe_former_settings(where: Where | None = None) -> list[str]:
 
 
 def parse_setting(name: str, text: str) -> Value:
-    """Return the value of a setting that the user typed.
+    """Convert the text that the user typed for a setting to the setting's value.
 
     Raise UsageError for an unknown setting or an invalid value.
     """

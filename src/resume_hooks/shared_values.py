@@ -7,7 +7,7 @@ standard library and must run on Python 3.9.
 
 MODEL_TIMEOUT_MINUTES = 2
 MODEL_TIMEOUT_SECONDS = 60 * MODEL_TIMEOUT_MINUTES
-"""Time limit in seconds for a model's complete answer, while the user waits."""
+"""Time limit in seconds for a model's complete answer, for which the user waits."""
 
 MODEL_TIMEOUT_TEXT = "two minutes"
 """``MODEL_TIMEOUT_SECONDS`` in words. A test compares both values."""

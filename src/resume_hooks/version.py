@@ -1,4 +1,4 @@
-"""The version of the package. Importing it does not load the API."""
+"""The version of the package. This module can be imported without loading the API."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_each_hit_has_commands_to_resume_and_to_read_it() -> None:
         "    read: resume-hooks read 11111111:4\n"
         "\n"
         "10 more turns: --limit 12 --max-chars 0\n"
-        "2 headless runs with a single question left out; --helpers includes them"
+        "2 headless runs with a single question omitted; --helpers includes them"
     )
 
 
@@ -163,15 +163,15 @@ def test_a_search_without_hits_gives_advice() -> None:
         ),
         "",
         "Nothing found (no match for linter).",
-        "1 headless run with a single question left out; --helpers includes them",
-        "Other words may help; --all looks in every project.",
+        "1 headless run with a single question omitted; --helpers includes them",
+        "Try other words. --all searches every project.",
     ]
 
 
 def test_a_search_without_words_suggests_other_options() -> None:
     """The result of a search without words suggests other options instead of other words."""
     text = result_text(result_with_hits(query=""))
-    assert text.endswith("\nOther options may help; --all looks in every project.")
+    assert text.endswith("\nTry other options. --all searches every project.")
 
 
 def test_the_suggested_limit_is_valid() -> None:

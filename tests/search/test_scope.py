@@ -158,7 +158,7 @@ def test_only_three_of_many_equal_headless_runs_are_shown(config_home: ConfigHom
     assert sum(hit.is_headless for hit in found.hits) == 3
     assert session_id(400) in {hit.session_id for hit in found.hits}
     assert found.omitted_run_count > 3
-    assert "headless runs with a single question left out; --helpers includes them" in result_text(
+    assert "headless runs with a single question omitted; --helpers includes them" in result_text(
         found
     )
     assert len(search_home(config_home, "review linter", include_helpers=True).hits) == 10

@@ -313,7 +313,10 @@ def test_a_missing_folder_is_not_reported_as_unreadable(config_home: ConfigHome)
     assert locate.unlistable_folders(Where({"HOME": "/nowhere"})) == []
     with pytest.raises(SessionNotFound) as caught:
         resolve_session_id(config_home, SECOND_ID)
-    assert caught.value.remedy == "Was it deleted after 30 days?"
+    assert (
+        caught.value.remedy
+        == "It may have been deleted, because the client deletes sessions after 30 days."
+    )
 
 
 def test_all_sessions_lists_the_newest_session_first(config_home: ConfigHome) -> None:

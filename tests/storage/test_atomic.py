@@ -319,7 +319,7 @@ def test_replace_refuses_a_file_that_differs_from_the_copy(tmp_path: Path) -> No
 
     for change in (replace_by_rename, rewrite_file, truncate_file):
         path.write_bytes(FILE_CONTENT)
-        with pytest.raises(WriteFailed, match="by another program meanwhile"):
+        with pytest.raises(WriteFailed, match="by another program in the meantime"):
             replace_file(path, [b"new\n"], change)
         assert b"new" not in path.read_bytes()
 

@@ -32,7 +32,7 @@ def test_a_file_changed_since_the_read_is_not_replaced(tmp_path: Path) -> None:
     path.write_text("theirs")
     _, state = project_files.read_file_and_state(str(path), 100)
     path.write_text("theirs, later")
-    with pytest.raises(WriteFailed, match="changed it meanwhile"):
+    with pytest.raises(WriteFailed, match="changed it in the meantime"):
         project_files.write_project_file(str(path), b"ours", state)
     assert (path.read_text(), os.listdir(tmp_path)) == ("theirs, later", ["x.md"])
 

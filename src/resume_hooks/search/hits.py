@@ -178,7 +178,7 @@ class Wording:
 
     @property
     def may_have_unread_records(self) -> bool:
-        """Whether the records with a phrase may be too many for one search to read all of them."""
+        """Whether so many records may contain a phrase that one search can't read them all."""
         return any(
             lookup.term.is_phrase and lookup.record_count > MAX_PHRASE_RECORDS
             for lookup in self.lookups

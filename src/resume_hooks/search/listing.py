@@ -127,8 +127,8 @@ class ListingPage(NamedTuple):
     """A page of a listing.
 
     ``has_more`` is true if more rows follow the page. ``file_count`` is the number of files that
-    may be sessions. ``omitted_helper_count`` is the number of headless runs that were left out
-    before the page's last row.
+    may be sessions. ``omitted_helper_count`` is the number of headless runs that were left out up
+    to the end of this page.
     """
 
     rows: list[ListedSession]

@@ -311,7 +311,7 @@ class Ranking:
         """Whether there are more matching records than were read."""
 
     def rank_turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
-        """Return the turns that contain some of the terms and every phrase, best first."""
+        """Return the turns that contain at least one of the terms and all of the phrases, best first."""
         known_lookups = [lookup for lookup in lookups if lookup.is_in_index]
         phrases = []
         for lookup in lookups:
@@ -353,7 +353,7 @@ class Ranking:
         ]
 
     def matching_records(self, max_records: int, lookups: Sequence[Lookup] = ()) -> list[Posting]:
-        """Return the newest records that meet the conditions, newest first.
+        """Return the newest records that the scope selects, newest first.
 
         If ``lookups`` are given, the records must also contain every word of their terms.
         """
@@ -366,9 +366,9 @@ class Ranking:
         )
 
     def _phrase_candidates(self, phrases: Sequence[Lookup]) -> list[Posting]:
-        """Return records that may contain the phrases, from turns that may contain every phrase.
+        """Return the records that contain all words of at least one phrase.
 
-        A record is returned if it contains all words of at least one phrase.
+        The records are in turns in which each phrase has such a record.
         """
         groups = []
         for phrase in phrases:

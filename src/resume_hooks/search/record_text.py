@@ -351,9 +351,9 @@ def _find_all_positions(phrase: str, folded_text: str) -> Iterator[int]:
 
 
 def _word_beginnings(lookup: Lookup) -> Iterator[str]:
-    """Yield the letters with which the words of a term may begin.
+    """Yield the strings with which a word that matches a term may begin.
 
-    These are the term's stems. For a stem that ends in i, the same stem with a final y is also
+    These are the term's stems. If a stem ends in i, the stem with y instead of the i is also
     yielded.
     """
     whole_word = [] if lookup.term.text.isascii() else [lookup.term.text]

@@ -31,11 +31,13 @@ class SearchResult(NamedTuple):
 
     ``hits`` are the best hits, and ``matching_turn_count`` is the number of matching turns. If
     ``has_more`` is true, there may be more matching turns. ``interpretation`` is a sentence on how
-    the queries were interpreted, and ``notes`` are sentences on the index and on folders that could
-    not be searched. ``omitted_run_count`` is the number of headless runs with a single question that match
-    but were left out. ``provisional_sessions`` are sessions that are not indexed yet and contain
-    some of the words. ``unindexed_file_count`` is the number of files that are not indexed yet and
-    could not be checked for a match.
+    the queries were interpreted. ``notes`` are sentences on the index and on folders that could not
+    be searched.
+
+    ``omitted_run_count`` is the number of matching headless runs that were left out because they
+    contain a single question. ``provisional_sessions`` are sessions that contain some of the words
+    but are not indexed yet. ``unindexed_file_count`` is the number of files that are not indexed
+    yet and could not be checked for a match.
     """
 
     queries: tuple[Query, ...]

@@ -279,7 +279,7 @@ def _format_no_hits(result: SearchResult) -> list[str]:
     return [
         f"Nothing found{scope_text}{interpretation_text}.",
         *_lines_about_omitted_results(result),
-        f"Other {input_kind} may help; --all looks in every project.",
+        f"Try other {input_kind}. --all searches every project.",
     ]
 
 
@@ -303,14 +303,14 @@ def _lines_about_remaining_hits(result: SearchResult, shown_count: int, command:
 def _lines_about_omitted_results(result: SearchResult) -> list[str]:
     """Return lines on omitted headless runs, and on files and sessions that are not indexed yet."""
     run_count_text = format_count(result.omitted_run_count, "headless run")
-    runs_line = f"{run_count_text} with a single question left out; --helpers includes them"
+    runs_line = f"{run_count_text} with a single question omitted; --helpers includes them"
     session_lines = []
     for row in result.provisional_sessions:
         session_lines.append(
             f"  {row.session_id} · {collapse_line(plain_line(row.title), 60)} · "
             f"has {', '.join(map(plain_line, row.words))}"
         )
-    heading = "Sessions not indexed yet, whose files contain the words; repeat the search for better results:"
+    heading = "These sessions contain the words but are not indexed yet. Repeat the search for better results:"
     file_count_text = format_count(result.unindexed_file_count, "file")
     unindexed_line = (
         f"{file_count_text} not indexed yet may contain more: search again in a minute."

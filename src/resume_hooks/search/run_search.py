@@ -59,7 +59,7 @@ class Searcher:
     ) -> SearchResult:
         """Return the best hits, at most ``max_hits``, for a question with one or more wordings.
 
-        At most ``max_reads`` records are read in order to verify phrases.
+        To verify phrases, at most ``max_reads`` records are read.
         """
         # The files of the asking session are left out, because they contain the question.
         unread_files = []
@@ -140,8 +140,8 @@ class Searcher:
             or self._terms.look_up_exact_words(term).is_in_index
             for term in terms
         ):
-            # If a term was found nowhere, it may be misspelled. Then a file that contains none of
-            # the terms may contain the correct spelling.
+            # If a term was found nowhere, it may be misspelled, and even a file without any of the
+            # terms may contain the correct spelling.
             checked_files = [file for file in checked_files if file.term_numbers]
         return len(self._index.unindexed_files) - len(checked_files)
 
@@ -217,8 +217,8 @@ def search_index(
     The update takes at most ``max_seconds`` seconds. ``other_wordings`` are other wordings of the
     same question. Turns that rank high for several wordings come first.
 
-    Raise UsageError if no word can be looked up. Also raise it if there are no words and the scope
-    limits neither the kind nor the time of the records.
+    Raise UsageError if no word can be looked up, or if there are no words and the scope limits
+    neither the kind nor the time of the records.
     """
     queries = [parse_query(words), *(parse_query([text]) for text in other_wordings)]
     if not all(query.terms for query in queries) and not scope.selects_records:

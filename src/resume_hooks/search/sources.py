@@ -113,10 +113,10 @@ class Sources:
     def find_copies(self, record: Posting) -> list[Posting]:
         """Return this record and its copies in other sessions, the original first.
 
-        A record in the client's fork contains the id of the record from which it was copied, and
-        our children contain the id of their parent. If neither id is known, the record in the file
-        that was changed first is the original. A record with the same id but a different text is
-        not a copy, unless it was trimmed.
+        A record in a fork made by the client contains the id of the record from which it was
+        copied. A child made by us contains the id of its parent. If neither id is known, the
+        original is the record whose file was changed earliest. A record with the same id but a
+        different text is not a copy, unless it was trimmed.
         """
         if not record.key:
             return [record]

@@ -39,7 +39,7 @@ from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 from resume_hooks.transcripts.lines import SharedFile
 from resume_hooks.transcripts.provenance import Parent, convert_to_current_kind_name, read_parent
 
-# The statuses of a row other than ``present``.
+# The statuses that a row can have besides ``present``.
 ARCHIVED_STATUS, PROMPTS_STATUS, MISSING_STATUS = (
     "kept",
     "prompts",
@@ -84,9 +84,10 @@ class Ancestor(NamedTuple):
 
     @property
     def origin_note(self) -> str:
-        """The session's kind, with the name of the sub-agent that the session continues.
+        """The session's kind and, if the session continues a sub-agent, the sub-agent's name.
 
-        Without a sub-agent, the kind is left out if the title already ends in it.
+        If the session does not continue a sub-agent and the title already ends in the kind, the
+        note is empty.
         """
         if self.subagent:
             return f"{displayed_kind(self.kind)} of {plain_line(self.subagent)}"

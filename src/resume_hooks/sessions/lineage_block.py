@@ -56,9 +56,9 @@ def render_lineage_block(
 ) -> str:
     """Return the lineage block of a child.
 
-    ``ancestors`` are listed in the given order, oldest first. The child itself is listed after
-    them; ``title``, ``session_id``, ``file`` and ``created_at`` describe it. ``has_searcher`` is
-    true if the child's client has the plugin's agents.
+    ``ancestors`` are listed in the given order, which is oldest first, followed by the child
+    itself. ``title``, ``session_id``, ``file`` and ``created_at`` describe the child.
+    ``has_searcher`` is true if the child's client can run the plugin's session-searcher agent.
     """
     lines = [LINEAGE_START_MARKER, "This session continues from previous work (oldest first):"]
     for number, ancestor in enumerate(ancestors, 1):
@@ -144,7 +144,7 @@ def _make_title_safe_for_block(text: str) -> str:
 
 
 def replace_block_markers(text: str) -> str:
-    """Replace the brackets of the block's markers in ``text``, and of tags like the client's own tags.
+    """Replace the brackets of the block's markers and of tags that resemble the client's.
 
     Text from a session must not end the block or pretend to be from the client. Markers and tags
     are also found if they are disguised with full-width letters, spaces or invisible characters. In

@@ -3,9 +3,9 @@
 Each form has a resolver, a function that looks for the session. The resolvers are called in order.
 
 A locator is untrusted. It becomes part of a path only if it has the form of an id, or if the user
-typed it as a path. The titles, tags and pull requests of sessions are read only once. Both ends of
-each file are first searched for the words of the locator, and records are parsed only if the words
-occur. This is ten times as fast as parsing every file.
+typed it as a path. The titles, tags and pull requests of sessions are read only once for all
+resolvers. For each file, the beginning and the end are searched for the locator's words, and their
+records are parsed only if the words occur. This is ten times as fast as parsing every file.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class LocatorScope:
     def _read_session_names(self, session: SessionFile) -> SessionNames | None:
         if session.path not in self._names_by_path:
             self._names_by_path[session.path] = None
-            # The file may be deleted after it was listed.
+            # The file may have been deleted since it was listed.
             with contextlib.suppress(SessionNotFound):
                 ends = read_ends(session, self.where)
                 self._names_by_path[session.path] = SessionNames(
@@ -202,7 +202,9 @@ def candidate_rows(sessions: Iterable[SessionFile], where: Where) -> list[dict[s
     """
     rows: list[dict[str, object]] = []
     for session in sessions:
-        with contextlib.suppress(SessionNotFound):  # The file may be deleted after it was listed.
+        with contextlib.suppress(
+            SessionNotFound
+        ):  # The file may have been deleted since it was listed.
             row = {"session_id": session.session_id, "title": read_ends(session, where).title}
             rows.append(
                 {
@@ -272,7 +274,7 @@ def pattern_of_words(words: str) -> re.Pattern[bytes]:
     for word in re.findall("[0-9A-Za-z]+", _DISPLAYED_KIND_SUFFIX_PATTERN.sub("", words)):
         words_of_text.append(word.lower().encode())
     if words.startswith("/"):
-        # The client stores the name and the arguments of a slash command separately.
+        # Search only for the command's name, because the client stores its arguments separately.
         words_of_text = words_of_text[:1]
     separator = rb"""(?:[^0-9a-z"\\]|\\u[0-9a-f]{4}|\\.)+"""
     return re.compile(separator.join(words_of_text))
@@ -386,7 +388,10 @@ def resolve_id(locator: str, scope: LocatorScope) -> SessionFile | None:
     message = f"No session {locator} under {scope.where.projects}"
     if linked_paths := scope.store.linked_paths(session_id):
         raise SessionNotFound(f"{message} itself", linked_paths_remedy(linked_paths))
-    raise SessionNotFound(message, f"Was it deleted after 30 days?{scope.hidden_folders_note}")
+    raise SessionNotFound(
+        message,
+        f"It may have been deleted, because the client deletes sessions after 30 days.{scope.hidden_folders_note}",
+    )
 
 
 def resolve_path(locator: str, scope: LocatorScope) -> SessionFile | None:
@@ -479,7 +484,7 @@ def resolve_pull_request(
 ) -> SessionFile | None:
     """Resolve a pull request that the client linked to a session: ``#72``, ``pr:72`` or its address.
 
-    ``typed_number`` replaces ``locator`` if it is given.
+    If ``typed_number`` is given, it is used instead of ``locator``.
     """
     if not (pull_request := parse_pull_request(typed_number or locator)):
         return None

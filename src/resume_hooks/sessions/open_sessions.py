@@ -110,7 +110,7 @@ class RunningClients:
 
 
 def _is_untouched_child(session: SessionFile) -> bool:
-    """Check whether a session is a child that was never continued. It contains only our records."""
+    """Check whether a session is a child that contains only our records, because it was never continued."""
     with contextlib.suppress(SessionNotFound):
         ends = HeadTail(session.path)
         return bool(ends.derived_at) and not ends.was_continued

@@ -1,8 +1,8 @@
 """Make the two records at the start of a fresh child.
 
 The records contain the lineage for the model and a short card for the screen. ``lineage_block``
-writes the lineage. This module defines the form and the order of the records, as measured with
-clients 2.0.76 to 2.1.329. The first record is a summary, which the client shows only in its
+writes the lineage. This module defines the form and the order of the records, which were tested
+with clients 2.0.76 to 2.1.329. The first record is a summary, which the client shows only in its
 transcript view. The second is a synthetic answer. Without this answer, the client would insert its
 own records between the summary and the next prompt.
 """

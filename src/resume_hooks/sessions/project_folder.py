@@ -62,7 +62,7 @@ class MovedFolder(NamedTuple):
                 "that the session worked on"
             )
         if self.is_own_worktree:
-            evidence.append("belongs to the repository that the old folder was a worktree of")
+            evidence.append("belongs to the repository of which the old folder was a worktree")
         return ", ".join(evidence)
 
 

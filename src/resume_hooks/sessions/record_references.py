@@ -37,8 +37,8 @@ from resume_hooks.transcripts.lines import (
 from resume_hooks.transcripts.records import Record
 
 REFERENCE_HELP = (
-    "A reference is <session id or its first characters, at least four>:<line, counted from 0>, "
-    "such as 1a2b3c4d:56."
+    "A reference is a session id (or at least its first four characters), a colon and a line "
+    "number counted from 0, such as 1a2b3c4d:56."
 )
 # Number of characters in a short id. An id is shortened to this length if no other id begins with
 # the same characters.
@@ -170,8 +170,8 @@ def names_of_transcript(session: SessionFile, where: Where) -> TranscriptNames:
 class RecordLine(NamedTuple):
     """A line of a session's file.
 
-    ``number`` is counted from 0, or -1 if it is unknown. ``offset`` and ``length`` are in bytes.
-    ``open_file`` is the file if it is already open.
+    ``number`` is the line's number, counted from 0. It is -1 if the number is unknown. ``offset``
+    and ``length`` are in bytes. ``open_file`` is the file if it is already open.
     """
 
     session_id: str

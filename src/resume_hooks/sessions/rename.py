@@ -149,7 +149,7 @@ def _read_ends_of_writable_session(session: SessionFile, where: Where) -> HeadTa
     require_client_file(session, where)
     if not is_session_file(session.path):
         raise UsageError(
-            f"{session.path} is not a session's own file",
+            f"{session.path} is not the main transcript of a session",
             "Only <session id>.jsonl has a title and a tag of its own.",
         )
     try:
@@ -198,7 +198,11 @@ def _require_utf8(text: str) -> str:
 
 
 def _require_usable_label(text: str, label_name: str) -> str:
-    """Return the text, or raise UsageError if it is empty, too long, or looks like something else."""
+    """Return the text. Raise UsageError if it can't be a label.
+
+    It must not be empty or too long, and must not look like an id, a path, an option or another
+    locator.
+    """
     if not text:
         raise UsageError(f"An empty {label_name}", "Give at least one visible character.")
     if len(text) > MAX_LABEL_CHARACTERS:

@@ -1,4 +1,4 @@
-"""Define a session whose data is read at the first use and then cached.
+"""Define the class of a session. Its data is read when it is first needed, and then cached.
 
 An entry point (the prompt hook, the plugin's module, the command line, the API) creates the session
 and passes it to a verb.

@@ -186,7 +186,9 @@ def belongs_to_folder(path: str, cwd: str) -> bool:
 
     Another directory may have a project folder with the same name.
     """
-    with contextlib.suppress(SessionNotFound):  # The file may be deleted after it was listed.
+    with contextlib.suppress(
+        SessionNotFound
+    ):  # The file may have been deleted since it was listed.
         return ends_belong_to_folder(HeadTail(path), cwd)
     return False
 
@@ -253,7 +255,7 @@ def latest_session(
         message = f"No session of {cwd} yet"
     raise SessionNotFound(
         message,
-        f"Name one by id, title or path, or change to the folder that it was started in.{remedy}",
+        f"Name a session by id, title or path, or change to the folder in which it was started.{remedy}",
     )
 
 
@@ -276,7 +278,7 @@ def _scan_session_files(folder: str, prefix: str = "") -> list[SessionFile]:
                 session_id = None
             if session_id is None or not entry.is_file(follow_symlinks=False):
                 continue
-            # The file may be deleted after it was listed.
+            # The file may have been deleted since it was listed.
             with contextlib.suppress(FileNotFoundError):
                 status = entry.stat(follow_symlinks=False)
                 if status.st_size:
@@ -313,7 +315,9 @@ def sort_newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
 
 
 def _has_conversation(session: SessionFile) -> bool:
-    with contextlib.suppress(SessionNotFound):  # The file may be deleted after it was listed.
+    with contextlib.suppress(
+        SessionNotFound
+    ):  # The file may have been deleted since it was listed.
         ends = HeadTail(session.path)
         return (
             ends.was_continued and not ends.is_sidechain and not ends.entrypoint.startswith("sdk")

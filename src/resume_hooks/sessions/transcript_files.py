@@ -152,9 +152,9 @@ def title_of_transcript(path: str) -> str:
 
 
 def subagents_by_session(folder: str) -> dict[str, list[str]]:
-    """Return the files of sub-agents that are next to the sessions in a folder, by session id.
+    """Map each session id to the paths of its sub-agents' files, which lie next to the session's file.
 
-    A sub-agent's .meta.json file comes directly after its transcript.
+    In each list, a sub-agent's .meta.json file directly follows its transcript.
     """
     files_by_session: dict[str, list[str]] = {}
     for path in sorted(_subagent_files_in_folder(folder)):

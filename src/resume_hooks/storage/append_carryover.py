@@ -26,7 +26,7 @@ CHUNK_BYTES = 1024 * 1024  # The number of bytes that are copied or compared at 
 OPEN_GRACE_SECONDS = 0.05
 # The number of seconds without a new byte after which no more writes are expected.
 QUIET_SECONDS_BEFORE_END = 0.3
-# The maximum number of seconds to wait while other programs write to the old file without a pause.
+# The maximum number of seconds to wait while other programs keep writing to the old file.
 MAX_COPYING_SECONDS = 5.0
 # The maximum number of seconds to wait for the rest of a line that is being written.
 MAX_PARTIAL_LINE_WAIT_SECONDS = 0.5

@@ -1,9 +1,8 @@
-"""Write session files. This is the only code that does so.
+"""Write session files. No other module does so.
 
-A file is written and checked before it gets its name. The bytes are written to a temporary file in
-the same folder, whose name never ends with ``.jsonl``. The temporary file is synced and checked,
-and only then gets the final name. So after a crash, clients see either no file or the complete
-file.
+The bytes are first written to a temporary file in the same folder. Its name never ends with
+``.jsonl``. The temporary file is synced and checked, and only then gets the final name. So after a
+crash, clients see either no file or the complete file.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ def replace_session(
                 original_fd, copy_path
             ):
                 raise WriteFailed(
-                    f"{path} was rewritten by another program meanwhile",
+                    f"{path} was rewritten by another program in the meantime",
                     "Nothing was changed. Run the command again.",
                 )
             copier.append_new_lines(target.fileno())
@@ -139,7 +138,7 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
     """
     with convert_os_error(
         f"Could not add to {path}",
-        "Nothing was changed. Check free space and the permissions of the file.",
+        "Nothing was changed. Check the free disk space and the permissions of the file.",
     ):
         descriptor = _open_to_append(path)
         try:
@@ -204,8 +203,8 @@ def _finish_replacement(path: str, copier: AppendedLineCopier, target_fd: int) -
     Return whether a program still has the old file open.
     """
     with convert_os_error(
-        f"{path} was rewritten, but a running client's new lines could not be carried over",
-        "Free some space on the disk. The last lines may be missing; the backup has the trimmed contents.",
+        f"{path} was rewritten, but the new lines of a running client could not be added to the new file",
+        "Free some space on the disk. The session's last lines may be missing. The backup contains what was trimmed.",
     ):
         is_open = copier.copy_later_writes(target_fd)
         os.fsync(target_fd)

@@ -52,7 +52,7 @@ def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
 def open_and_copy_for_rewrite(
     session_id: str, path: str, where: Where, *, keep_copy: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Lock, open and copy a session to rewrite it in place. The lock ends with the ``with`` block.
+    """Lock, open and copy a session. The ``with`` block rewrites it in place and keeps the lock.
 
     Yield the session's descriptor, open for reading, and the path of the copy. Unless ``keep_copy``
     is True, the copy is removed after the block. Raise SessionInUse if another process is rewriting

@@ -223,4 +223,4 @@ def _write_and_rename(
 
 def _require_unchanged(path: str, expected_state: os.stat_result, dir_fd: int | None) -> None:
     if not is_same_state(os.lstat(path, dir_fd=dir_fd), expected_state):
-        raise OSError(None, "another program changed it meanwhile")
+        raise OSError(None, "another program changed it in the meantime")

@@ -44,7 +44,10 @@ def remove_file(path: str, root: str, *, follow_root: bool = False) -> None:
 
 
 def remove_empty_folder(path: str, root: str, *, follow_root: bool = False) -> None:
-    """Remove an empty folder. Raise OSError as ``remove_permanently`` does, or if it is not empty."""
+    """Remove an empty folder. Raise OSError if the folder is not empty.
+
+    Also raise OSError in the cases in which ``remove_permanently`` raises it.
+    """
     with _open_parent(path, root, follow_root) as (dir_fd, name):
         os.rmdir(path if dir_fd is None else name, dir_fd=dir_fd)
 
@@ -123,10 +126,10 @@ def _remove_entry(name: str, dir_fd: int) -> None:
 
 @contextlib.contextmanager
 def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int | None, str]]:
-    """Yield the open parent folder of a path, and the last component of the path.
+    """Open the parent folder of a path. Yield its descriptor and the last component of the path.
 
     The folders between ``root`` and the path are opened without following links. If the system
-    cannot open folders, yield None instead of the parent folder.
+    cannot open folders, yield None instead of the descriptor.
     """
     try:
         steps = _split_path_below_root(path, root)

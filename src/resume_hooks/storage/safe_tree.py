@@ -102,6 +102,6 @@ def _open_subfolder(dir_fd: int, part: str) -> int:
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
             raise WriteFailed(
-                f"{part} is a symbolic link, or not a folder, so it was not followed"
+                f"{part} was not followed, because it is a symbolic link or is not a folder"
             ) from error
         raise

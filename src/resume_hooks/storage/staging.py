@@ -121,7 +121,7 @@ def _limit_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         if line_length + (line_end if line_end >= 0 else len(chunk)) > MAX_LINE_BYTES:
             raise ImportFailed(
                 f"It has a line that is longer than {MAX_LINE_BYTES:,} bytes",
-                "No transcript has such lines.",
+                "No transcript contains lines of this kind.",
             )
         if line_end < 0:
             line_length = line_length + len(chunk)

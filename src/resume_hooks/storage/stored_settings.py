@@ -1,4 +1,4 @@
-"""Write one setting to this plugin's settings file, and keep the other settings."""
+"""Change one setting in this plugin's settings file without changing the others."""
 
 from __future__ import annotations
 

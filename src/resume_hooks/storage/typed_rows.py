@@ -26,9 +26,9 @@ def parse_row(kind: Callable[..., T], row: object) -> T | None:
 def _make_row_parser(hint: Any) -> Callable[[Any], Any]:
     """Return a function that converts a JSON value to the type ``hint``.
 
-    An object or a list is converted to a named tuple if ``hint`` is one. A list is converted to a
-    tuple if ``hint`` is a tuple. Other values are returned unchanged if they have the type
-    ``hint``.
+    If ``hint`` is a named tuple class, objects and lists are converted to it. If ``hint`` is a
+    tuple type, lists are converted to tuples. Any other value must already have the type ``hint``
+    and is returned unchanged.
     """
     if get_origin(hint) is tuple:
         item = _make_row_parser(get_args(hint)[0])

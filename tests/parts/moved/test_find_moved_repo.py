@@ -114,7 +114,7 @@ def test_the_repository_of_a_removed_worktree_is_found(repository: Path, git: An
     assert found.folder == str(repository)
     assert found.evidence == (
         f"contains the commit {commit[:7]} that the session mentions, "
-        "belongs to the repository that the old folder was a worktree of"
+        "belongs to the repository of which the old folder was a worktree"
     )
 
 

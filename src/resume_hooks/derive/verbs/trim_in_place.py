@@ -123,7 +123,7 @@ def _require_main_transcript(session: SessionFile, where: Where) -> None:
     require_client_file(session, where)
     if not is_session_file(session.path):
         raise UsageError(
-            f"{session.path} is not a session's own file",
+            f"{session.path} is not the main transcript of a session",
             (
                 "Only <session id>.jsonl can be trimmed in place; leave out --in-place to write "
                 "a trimmed child."

@@ -29,7 +29,7 @@ PART = Part(
             "Mark this place before you try something",
             module="trigger_answers",
             insert_before="search",
-            help_row="mark [goal], back report   mark this place, go back to it",
+            help_row="mark [goal]           mark this place; back report: go back to the mark",
             command="mark",
             asks_first=True,
         ),

@@ -107,7 +107,8 @@ class FileSearch(NamedTuple):
 class UnindexedFile(NamedTuple):
     """A file that is missing from the index or has changed since it was indexed.
 
-    ``term_numbers`` are the numbers of the query's terms in the file, or None if they are unknown.
+    ``term_numbers`` identify the query's terms that occur in the file. They are None if these terms
+    are unknown.
     """
 
     file: TranscriptFile

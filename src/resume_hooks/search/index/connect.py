@@ -460,10 +460,11 @@ def _file_identity(path: str) -> FileIdentity | None:
 
 
 def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> None:
-    """Delete the index file if it still has this identity. Keep an index that another command has created.
+    """Delete the index file if it still has this identity. If another command has replaced it, keep it.
 
-    First wait until no other command is writing the index. Otherwise the other command would add
-    its words to the next index. Raise IndexUnusable if the index cannot be deleted.
+    First wait until no other command is writing the index. Otherwise, that command could write the
+    words of the deleted index into its replacement. Raise IndexUnusable if the index cannot be
+    deleted.
     """
     path = index_file_path(where)
     if identity is None and not os.path.lexists(words_folder(where)):
@@ -514,7 +515,10 @@ _COUNT_EXPRESSIONS_SQL = (
 
 
 class IndexStatus(NamedTuple):
-    """The state of an index: "ready", "missing", "damaged" or "newer". Sizes are in bytes.
+    """The state of an index.
+
+    ``state`` is "ready", "missing", "damaged" or "newer". The sizes of the index and of the
+    transcripts are in bytes.
 
     ``outdated_file_count`` is the number of files that must be read again or removed from the
     index. ``transcript_count`` is the number of indexed files in the client's folder.

@@ -22,7 +22,7 @@ from resume_hooks.storage.state_file import PRIVATE_MODE
 # Version of the table and of the words. An index with a different version is rebuilt.
 INDEX_VERSION = 9
 TABLE_FILE_NAME = "index.db"
-WORDS_FOLDER_NAME = "index"  # the subfolder of the state folder with the words
+WORDS_FOLDER_NAME = "index"  # the subfolder (of the state folder) that contains the indexed words
 # Suffixes of the files that SQLite creates next to the table's file.
 SQLITE_FILE_SUFFIXES = "-wal", "-shm", "-journal"
 BUSY_TIMEOUT_SECONDS = (
@@ -43,7 +43,8 @@ INSERT INTO about VALUES({INDEX_VERSION})
 
 
 _FORMAT_ERROR_MESSAGE_PARTS = ("no such", "has no column", "decode to UTF-8")
-"""Parts of SQLite's error messages for a readable database that is not our index."""
+"""Parts of the error messages that SQLite returns if a database is readable but is not our index.
+"""
 
 
 _TURN_COUNTS_SQL = (

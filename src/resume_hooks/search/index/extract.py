@@ -115,8 +115,8 @@ class TextExtractor:
             return None
         texts: RecordTexts | None
         if kind == records.ASSISTANT:
-            # Two kinds of messages were not written by a model: the opening of our fresh session,
-            # and the message with which the client replaces a missing answer.
+            # Two kinds of messages were not written by a model: the opening that we write into a
+            # new session, and the message with which the client replaces a missing answer.
             is_synthetic = (
                 get_string(records.get_message(record), "model") == records.SYNTHETIC_MODEL
             )

@@ -107,7 +107,7 @@ def _has_valid_checksum(path: str) -> bool:
 
 
 def make_files_private(folder: str) -> None:
-    """Make an index's files private, because tantivy's own mode depends on the umask."""
+    """Make the files of an index private. Tantivy creates them with a mode that depends on the umask."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             # Another command may delete the file at this moment.
@@ -123,7 +123,7 @@ RECORD_INDEX, WINDOW_INDEX = INDEX_NAMES = "records", "windows"
 """The names of the two indexes, which are also the names of their folders."""
 
 WORDS_FIELD = "words"
-"""Name of the field with a document's words."""
+"""Name of the field that contains a document's words."""
 
 LABEL_FIELD_NAMES = ("tool", "branch", "path")
 """The fields that contain the whole name of a tool, a branch or a file instead of single words."""
@@ -145,8 +145,8 @@ SMALL_HEAP_BYTES, LARGE_HEAP_BYTES = 15_000_000, 80_000_000
 The first value is tantivy's minimum. The second value is enough for a whole index.
 """
 
-# If more than this number of records, and more than half of all records, are deleted, the index is
-# rebuilt.
+# The index is rebuilt if more than this number of records are deleted and these are more than half
+# of all records.
 MAX_DELETED_RECORDS = 20_000
 _SYSTEM_ERROR_PATTERN = re.compile(r"os error \d|\bOs \{|Lock")
 """Matches tantivy's error messages about a failed write or too many open files.
@@ -260,8 +260,8 @@ def _unusable_error(error: Exception) -> IndexUnusable:
 class Postings:
     """The two inverted indexes in ``folder``, or in memory if ``folder`` is None.
 
-    If ``is_new``, the indexes are created. They are created or opened at the first use, because the
-    process must not fork while tantivy's threads are running.
+    Each index is opened (or, if ``is_new``, created) when it is first used. It is not opened
+    earlier, because the process must not fork while tantivy's threads are running.
     """
 
     def __init__(self, folder: str | None, *, is_new: bool = True) -> None:
@@ -414,10 +414,10 @@ class Postings:
         return self._searcher_of_index(RECORD_INDEX).num_docs
 
     def count_records_containing(self, field: str, word: str) -> int:
-        """Return the number of records that contain a stem, or a whole name.
+        """Return the number of records that contain ``word`` in a field.
 
-        The name must be in one of ``LABEL_FIELD_NAMES``. The number may include records that were
-        recently replaced.
+        ``word`` is a stem or, if ``field`` is one of ``LABEL_FIELD_NAMES``, a whole name. The
+        number may include records that were recently replaced.
         """
         with tantivy_errors():
             return self._searcher_of_index(RECORD_INDEX).doc_freq(field, word)

@@ -254,7 +254,7 @@ def encode_weighted_words(texts: RecordTexts) -> bytes:
 
 
 def _shared_and_own_record_id(record: Record) -> tuple[int, int]:
-    """Return the id that a record shares with its copies, and its own id in a fork.
+    """Return the id that a record shares with its copies, and the record's own id.
 
     The second id is 0 if the record is not a copy.
     """
@@ -448,10 +448,10 @@ def _delay_interruptions() -> Iterator[None]:
 def _run_worker(
     jobs: Sequence[ReadJob], answer_pipe: Connection, inherited_pipes: Sequence[Connection]
 ) -> None:
-    """Read the files of a worker's jobs and send their parts to the parent.
+    """Read the files that the jobs name and send their parts to the parent.
 
-    The worker ignores Ctrl-C, because the parent handles it. The worker ends if the parent has
-    ended.
+    This runs in a worker process, which ignores Ctrl-C, because the parent handles it, and which
+    ends when the parent has ended.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,14 +1,14 @@
 """Search the bytes of files that are not indexed yet for the words of a query.
 
-Searching 400 MB takes about two seconds, which is much less than indexing them.
+Searching 400 MB takes about two seconds. Indexing them would take much longer.
 
-A file's relevance depends on its best lines. The best lines are short and contain many words of the
-query, above all rare words. The words of the file as a whole matter little, because a large file
-contains most words somewhere.
+A file's relevance depends on its best lines: short lines with many words of the query, above all
+rare ones. The words of the file as a whole matter little, because a large file contains most words
+somewhere.
 
-The search finds every word that the index would find: with capitals, endings or accents, in an
-identifier, or escaped in JSON. It also finds some false matches, such as a part of a longer word or
-the name of a JSON key.
+The search finds every word that the index would find, even if the word is capitalized, inflected or
+accented, is in an identifier, or is escaped in JSON. It also finds some false matches, such as a
+part of a longer word or the name of a JSON key.
 """
 
 from __future__ import annotations

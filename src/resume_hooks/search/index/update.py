@@ -145,9 +145,9 @@ class _FileUpdate:
         return numbered_work, [number for number in changed_ids if number not in doubtful_ids]
 
     def _finish_update(self, deleted_ids: Collection[int], certain_ids: Iterable[int]) -> None:
-        """Delete the words of removed files, and unmark the doubtful files that were not read.
+        """Delete the words of removed files, and remove the mark from doubtful files that were not read.
 
-        A file that has no words in the index is also deleted from the table.
+        Files that have no words in the index are also deleted from the table.
         """
         for number in self._dropped_ids:
             self._postings.delete_file(number)
@@ -186,7 +186,8 @@ class _FileUpdate:
                 yield from self._read_files(list(zip(batch, paths, strict=True)))
         for session_id, items in packed_files.items():
             archived = find_archived(session_id, self._where)
-            # The archived copy was just deleted. Reading the file reports that.
+            # The archived copy has just been deleted. The later attempt to read it raises the
+            # error.
             if archived is None:
                 yield from self._read_files([(item, item.file.path) for item in items])
                 continue
@@ -223,9 +224,10 @@ class _FileUpdate:
                 yield items_by_path[job.path], part
 
     def _record_session(self, item: FileWork, path: str) -> FileWork:
-        """Record which session the file of a sub-agent belongs to.
+        """Record the session to which a sub-agent's file belongs.
 
-        Return the work unchanged, or with the file id 0 if the file must not be indexed.
+        Return the work unchanged. If the file must not be indexed, return the work with the file id
+        0.
         """
         file = item.file
         if not file.agent_name:
@@ -265,8 +267,8 @@ class _FileUpdate:
             self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
         self._postings.replace_part(item.file_id, part.part_number, part.documents)
         size, mtime = file.size, file.mtime_ns
-        # If something remains to be read, store a size or time that differs from the file's.
-        # The next update then checks the file again.
+        # If part of the file is still unread, store a size or time that does not match the file, so
+        # that the next update checks the file again.
         if part.has_more or part.is_torn:
             size, mtime = (
                 min(file.size - 1, part.end_offset),
@@ -308,7 +310,7 @@ class _FileUpdate:
 
 
 def _split_into_batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
-    """Yield batches of files to convert together. Each batch is large enough for several processes."""
+    """Yield batches of files to convert together. Each batch contains enough work for several processes."""
     batch: list[FileWork] = []
     for item in work:
         batch.append(item)

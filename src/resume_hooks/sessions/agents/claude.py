@@ -101,9 +101,9 @@ class Agent(Protocol):
         return None
 
     def read_parent(self, path: str) -> Parent | None:
-        """Return the parent that is recorded in the session's file, or None if it records no parent.
+        """Return the parent that the session's file records, or None if the file records none.
 
-        Raise OSError or SessionNotFound.
+        Raise OSError or SessionNotFound if the file can't be read.
         """
         return provenance.read_parent(path)
 

@@ -67,7 +67,7 @@ class AgentRow(NamedTuple):
         return os.path.abspath(where.environ.get(self.home_variable) or default)
 
     def has_sessions(self, where: Where) -> bool:
-        """Check whether this machine has sessions of the agent, or our copy of the agent's prompts.
+        """Check whether this machine has sessions of the agent, or at least our copy of the agent's prompts.
 
         The result is always true for Claude Code.
         """
@@ -274,7 +274,7 @@ def require_answers(session: SessionFile) -> None:
     """Raise UsageError if only the prompts of a session exist."""
     if loss_note := row_of_agent(session.agent).loss_note:
         remedy = f"Continue from its prompts in a fresh session: resume-hooks handoff {session.session_id}"
-        raise UsageError(f"{session.session_id} has no answers. {loss_note}", remedy)
+        raise UsageError(f"{session.session_id} contains no answers. {loss_note}", remedy)
 
 
 def read_ends(session: SessionFile, where: Where) -> HeadTail:
@@ -356,8 +356,8 @@ def stores_for_list(where: Where, *, all_agents: bool) -> list[SessionStore]:
     sessions of all other agents that can continue a session. The other stores contain sessions of
     which only the prompts exist. They come last, because these sessions are the oldest.
 
-    A store is left out if a large prompt history would first have to be read. A session start or a
-    search reads this history, so that later lists contain the store.
+    A list never reads a large prompt history, because that takes too long. The store of such a
+    history is left out until a session start or a search has read the history.
     """
     resumable_stores = []
     for row in OTHER_AGENT_ROWS.values():

@@ -29,7 +29,8 @@ folder that is named after the time of the deletion.
 """
 
 REMOVED_FOLDER_SUFFIX = ".gone"
-"""The suffix of a folder in the trash that is still empty or is being removed permanently."""
+"""The suffix of a folder in the trash. A folder with this suffix is either still empty or being
+removed permanently."""
 
 PROJECTS_FOLDER, HISTORY_FOLDER = "projects", FILE_HISTORY_FOLDER_NAME
 """Folders of the config home that contain a session's files: the first contains transcripts, and
@@ -50,7 +51,7 @@ def unpacked_folder(where: Where) -> str:
 
 
 def archive_folder(session_id: str, where: Where) -> str:
-    """Return the vault's folder for a session, which may not exist."""
+    """Return the path of a session's folder in the vault. The folder may not exist."""
     return os.path.join(vault_folder(where), session_id)
 
 

@@ -46,9 +46,10 @@ class ArchivedFile(NamedTuple):
     the client's file. ``seen`` is the size of the client's file when it was archived. ``size`` and
     ``sha256`` describe the archived content (for a symbolic link, its target).
 
-    ``where`` is the name of the pack with the content, and ``offset`` is the position of the
-    content in the unpacked pack. If a deleted session has not been packed yet, ``where`` is ``""``,
-    and the file is in the deletion's folder under the path from ``path_in_archive``.
+    ``where`` is the name of the pack that contains the content, and ``offset`` is the content's
+    position in the unpacked pack. If a deleted session has not been packed yet, ``where`` is
+    ``""``. The file is then in the folder of the deletion, at the path that ``path_in_archive``
+    returns.
     """
 
     place: str
@@ -249,7 +250,10 @@ def unreadable_folders(where: Where) -> list[str]:
 
 
 def _may_contain_files(folder: str) -> bool:
-    """Check whether a session's folder contains files other than a lock, or can't be listed."""
+    """Check whether a session's folder may contain files other than a lock.
+
+    The result is also true if the folder can't be listed.
+    """
     try:
         return os.path.islink(folder) or bool(set(os.listdir(folder)) - {locks.LOCK_FILE_NAME})
     except FileNotFoundError:

@@ -42,7 +42,10 @@ def client_path(path: str, where: Where) -> str:
 
 
 def find_only_archived(session_id: str, where: Where) -> ArchivedSession | None:
-    """Return the archived session with this id, or None if it is also in a project folder."""
+    """Return the archived session with this id, or None if there is none.
+
+    Also return None if the session is in a project folder.
+    """
     archived = find_archived(session_id, where)
     if archived is None or find_session(session_id, where):
         return None
@@ -54,8 +57,8 @@ def open_archived(archived: ArchivedSession, where: Where) -> SessionFile:
 
     Raise SessionNotFound or WriteFailed on failure.
     """
-    # Imported here because the import takes 10 ms, and only a session without a client's file needs
-    # it.
+    # Imported here because the import takes 10 ms, and only a session that exists only in the vault
+    # needs it.
     from resume_hooks.sessions.archived.unpack import unpacked_transcript as path_of
 
     return session_file(path_of(archived, where))
@@ -84,7 +87,7 @@ def make_no_client_file_error(session_id: str) -> OnlyArchived:
     """
     return OnlyArchived(
         (
-            f"The client's file of {session_id} is gone; only the archived copy is left, and it is never changed"
+            f"The client's file of {session_id} no longer exists. Only its archived copy is left, and archived copies are never changed"
         ),
         f"Restore it first: resume-hooks restore {session_id}",
     )

@@ -98,7 +98,7 @@ def write_document(
             temporary_file, counter.yield_and_measure_chunks(chunks), check_temporary_file
         )
         if not is_same_state(read_file_state(path), replaced_file_status):
-            raise OSError(None, "another program changed it meanwhile")  # noqa: TRY301 - said as any other refusal
+            raise OSError(None, "another program changed it in the meantime")  # noqa: TRY301 - said as any other refusal
         os.replace(temporary_file, path)
         sync_folder(os.path.dirname(path))
     except OSError as error:
