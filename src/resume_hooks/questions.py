@@ -66,7 +66,7 @@ def start_notice_in_new_folder(event: dict[str, Any], /) -> str:
 def notice_after_search_in_new_folder(event: dict[str, Any], /) -> str:
     """Return the notice of ``start_notice_in_new_folder``, after a search that may take time.
 
-    The function runs in the background for the plugin's module, which runs in the client.
+    The plugin's module, which runs in the client, calls the function in the background.
     """
 
 

@@ -52,9 +52,9 @@ def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
 def open_and_copy_for_rewrite(
     session_id: str, path: str, where: Where, *, keep_copy: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Lock, open and copy a session. The ``with`` block rewrites it in place and keeps the lock.
+    """Lock, open and copy a session that the ``with`` block rewrites in place.
 
-    Yield the session's descriptor, open for reading, and the path of the copy. Unless ``keep_copy``
+    The lock ends with the block. Yield the session's descriptor, open for reading, and the path of the copy. Unless ``keep_copy``
     is True, the copy is removed after the block. Raise SessionInUse if another process is rewriting
     the session.
     """

@@ -87,7 +87,8 @@ def make_no_client_file_error(session_id: str) -> OnlyArchived:
     """
     return OnlyArchived(
         (
-            f"The client's file of {session_id} no longer exists. Only its archived copy is left, and archived copies are never changed"
+            f"The client's file of {session_id} no longer exists. Only its archived copy "
+            "is left, and archived copies are never changed"
         ),
         f"Restore it first: resume-hooks restore {session_id}",
     )
