@@ -54,9 +54,9 @@ def open_and_copy_for_rewrite(
 ) -> Iterator[tuple[int, str]]:
     """Lock, open and copy a session that the ``with`` block rewrites in place.
 
-    The lock ends with the block. Yield the session's descriptor, open for reading, and the path of the copy. Unless ``keep_copy``
-    is True, the copy is removed after the block. Raise SessionInUse if another process is rewriting
-    the session.
+    The lock ends with the block. Yield the session's descriptor, open for reading, and the path of
+    the copy. Unless ``keep_copy`` is True, the copy is removed after the block. Raise SessionInUse
+    if another process is rewriting the session.
     """
     with lock_rewrite(session_id, where):
         folder = backup_folder(session_id, where)
