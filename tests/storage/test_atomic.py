@@ -429,7 +429,7 @@ except WriteFailed as error:
 
 @pytest.mark.parametrize(
     ("chunk_count", "expected_message"),
-    [(9, "Nothing was changed"), (5, "a running client's new lines")],
+    [(9, "Nothing was changed"), (5, "the new lines of a running client")],
 )
 def test_replace_reports_a_full_disk(
     tmp_path: Path, chunk_count: int, expected_message: str
