@@ -42,7 +42,7 @@ def find_python_with_venv(name: str) -> str:
     return os.fsdecode(completed.stdout) if completed.returncode == 0 else ""
 
 
-def find_venv_maker() -> str:
+def find_venv_creator() -> str:
     """Return the path of the first Python >= 3.11 that can create a venv, or "uv", which downloads one.
 
     Raise MissingPythonError if there is neither.

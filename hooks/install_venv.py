@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from install_python import MissingPythonError, find_venv_maker
+from install_python import MissingPythonError, find_venv_creator
 from venv_commands import (
     BuildError,
     create_venv,
@@ -86,7 +86,7 @@ def build_venv(data_folder: Path, lock_files: list[Path]) -> None:
         if tool and not wants_driver and borrow_packages(new_venv, tool):
             switch_venv(data_folder, new_venv)
             return
-        creator = find_venv_maker()
+        creator = find_venv_creator()
         if lacks_only_database_driver(data_folder):
             install_database_driver(data_folder / "venv", creator)
             return

@@ -30,7 +30,8 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 MAX_BUILD_SECONDS = 2.0  # the time limit in seconds for building the text; the client waits for it
 MAX_FACTS_CHARACTERS = pending_handoff.MAX_OPENING_CHARACTERS
-"""Maximum number of characters of the restored text. Hooks that run at a start can't print more."""
+"""Maximum number of characters of the restored text. Hooks that run when a session starts can't
+print more."""
 
 MAX_LINEAGE_CHARACTERS = 1_900
 FIRST_READ_BYTES = 12_000_000

@@ -108,9 +108,9 @@ def is_model_busy(path: str) -> bool:
         return False
 
 
-def is_turn_unfinished(ends: HeadTail) -> bool:
+def is_turn_unfinished(head_tail: HeadTail) -> bool:
     """Check whether the last records of a session are a prompt, an unanswered call or part of an answer."""
-    for record in reversed(ends.last_records):
+    for record in reversed(head_tail.last_records):
         if record.get("isSidechain") is True:
             continue
         if records.get_kind(record) == records.ASSISTANT:

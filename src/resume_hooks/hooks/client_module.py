@@ -1,10 +1,10 @@
-"""Answer the plugin's module in the client (hooks/register.mjs).
+"""Handle requests from the plugin's module, hooks/register.mjs, which runs in the client.
 
-The module passes on the user's commands, and asks questions of its own. An answer can show a text,
+The module passes on the user's commands, and asks questions of its own. A reply can show a text,
 ask the user a question, or open a session. Clients without the module use ``prompt``. This Python
-code provides every text and makes every decision. The module only carries out the answers.
+code provides every text and makes every decision. The module only carries out the replies.
 
-Invariant: only the client's own process gets an answer (see ``is_started_by_client``).
+Invariant: only the client's own process gets a reply (see ``is_started_by_client``).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ copy."""
 
 COLD_CACHE_QUESTION = "cold"  # asked when a large session is resumed after the API's cache expired
 
-# Asked at a start if the user's account has data rules. All later questions repeat these rules.
+# Asked when a session starts, if the user's account has data rules. All later questions repeat these rules.
 RULES_QUESTION = "rules"
 
 # Asked after Esc ended a wait. The argument is the command that was waiting.
@@ -323,7 +323,7 @@ def _make_cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_context_notice_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the line about the session's size, and the number of tokens at which the module asks again.
+    """Return the notice about the session's size, and the token count at which the module asks again.
 
     Unless a policy prevents it, also return when the module must compact and when it must show the
     alternatives to a compaction.

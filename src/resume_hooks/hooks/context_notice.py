@@ -117,9 +117,9 @@ def claim_notice(session_id: str, path: str) -> str:
 def band_reply(session_id: str, path: str | None, used_tokens: int) -> dict[str, Any]:
     """Return the text of the band, and the number of tokens (``from``) above which to show it.
 
-    If the context is smaller, return the number of tokens at which the module asks again
-    (``look``). The numbers in the band come from the client. Afterwards the Stop hook shows no
-    notice for this session. Raise OSError if the session's note can't be written.
+    If the context is smaller, return only the number of tokens (``look``) at which the module asks
+    for the band again. The numbers in the band come from the client. After either reply, the Stop
+    hook shows no notice for this session. Raise OSError if the session's note can't be written.
     """
     percent, window = (
         settings.read_number_setting("notice_percent"),

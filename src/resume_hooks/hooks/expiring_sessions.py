@@ -1,8 +1,8 @@
 """Archive the sessions that the client will soon delete. The user is told before the first copy.
 
 A project's note ``due-<project folder>.json`` contains a time. The shell starts this module only
-after that time. Another note, ``later-...``, says that a start had no time to archive some
-sessions. The background hook or the next start then archives them.
+after that time. Another note, ``later-...``, says that a session's start left no time to
+archive some sessions. The background hook or the next start then archives them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from resume_hooks.system.claude_settings import read_retention_days
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
-# The time limit in seconds for archiving at a start, because the client waits. If archiving a
-# session has begun, it is completed.
+# The time limit in seconds for archiving when a session starts, because the client waits. If
+# archiving a session has begun, it is completed.
 MAX_ARCHIVING_SECONDS = 0.03
 
 DUE_PREFIX, LATER_PREFIX = "due", "later"

@@ -1,4 +1,4 @@
-"""Read the client's hook events, and write replies: a blocked prompt, or text at a start.
+"""Read the client's hook events, and write replies: block a prompt, or show text when a session starts.
 
 Invariant: a reply fits the client's limits, and its text can't control the terminal. This module
 uses only the standard library.

@@ -237,7 +237,7 @@ def _reason_to_shrink(
 
 
 def _describe_ways_to_shrink(comparison: Comparison, name_verb: Callable[[str], str]) -> list[str]:
-    """Return lines with the ways to shrink a session. Return none if the first line names a way already."""
+    """Return lines with the ways to shrink a session, or no lines if the card's first line names a way."""
     if comparison.advice is not None or comparison.context.max_percent >= MIN_PERCENT_TO_SHRINK:
         return []
     descriptions = {

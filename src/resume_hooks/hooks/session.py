@@ -47,8 +47,8 @@ _COLD_CACHE_NOTE_PREFIX = "cold-"
 _CONTINUED_AT_PATTERN = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
 EXPIRING_ARGUMENT, NEW_FOLDER_ARGUMENT = "near-end", "new-folder"
-"""Arguments that the shell script passes at a start: the first if sessions expire soon, the second
-if the folder has no sessions."""
+"""Arguments that the shell script passes when a session starts: the first if sessions expire soon, the
+second if the folder has no sessions."""
 
 # The engine's minimum version of Python. This module also runs with older versions.
 MIN_ENGINE_PYTHON_VERSION = 3, 11

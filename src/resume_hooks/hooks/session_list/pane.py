@@ -555,7 +555,7 @@ def open_marked_session(
 
 
 def _make_child(action: str, row: ListedSession, where: Where) -> Outcome:
-    """Create a child of a session, as ``action`` says, and return the outcome."""
+    """Create the child of a session that ``action`` asks for, and return the outcome."""
     # Imported late because only an action that creates a child needs it.
     from resume_hooks.derive.cut_point import CutBeforeCompaction
     from resume_hooks.derive.verbs.caller import Caller

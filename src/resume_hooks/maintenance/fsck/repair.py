@@ -80,11 +80,11 @@ def build_repaired_chain(
     for node in nodes:
         if node.kind != PROGRESS and not node.is_broken:
             originals.append(node)
-    copies = _link_usable_nodes([copy(node) for node in originals], parents)
-    end = _find_end_of_branch(transcript, copies, branch)
+    copied_nodes = _link_usable_nodes([copy(node) for node in originals], parents)
+    end = _find_end_of_branch(transcript, copied_nodes, branch)
     if end is None:
         return []
-    remaining = list(copies)
+    remaining = list(copied_nodes)
     # A compaction on another branch can cut off the end of the chain. Then boundaries of
     # compactions are removed, the last one first, until a path of links leads to the end.
     while end.uuid not in RecordGraph(remaining, transcript.size).nodes:
@@ -95,21 +95,21 @@ def build_repaired_chain(
                 if remaining[position].is_boundary
             )
         ]
-    positions = {id(node): position for position, node in enumerate(copies)}
+    positions = {id(node): position for position, node in enumerate(copied_nodes)}
     chain = []
     for node in _build_chain_over_gaps(remaining, end, transcript.size):
         chain.append(originals[positions[id(node)]])
     return _make_line_numbers_unique(_move_late_results(chain), transcript.line_count)
 
 
-def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
+def _link_usable_nodes(copied_nodes: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
     """Link each node to its nearest usable ancestor, and skip progress records and broken records.
 
     Messages that a compaction kept but that are not in the file are removed from the compaction's
     list.
     """
-    usable_nodes = {node.uuid: node for node in copies}
-    for node in copies:
+    usable_nodes = {node.uuid: node for node in copied_nodes}
+    for node in copied_nodes:
         visited: set[str] = set()
         parent = node.parent_uuid
         while (
@@ -121,10 +121,10 @@ def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) ->
             visited.add(parent)
             parent = parents[parent]
         node.parent_uuid = parent
-    for node in copies:
+    for node in copied_nodes:
         if node.is_boundary and node.kept_segment is not None:
             node.kept_segment = _keep_existing_messages(node.kept_segment, usable_nodes, node)
-    return copies
+    return copied_nodes
 
 
 def _find_end_of_branch(
