@@ -29,7 +29,7 @@ from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.lineage_block import LINEAGE_END_MARKER, LINEAGE_START_MARKER
 from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
+from resume_hooks.transcripts.transcript import scan_live_records, scan_transcript
 from tests.builders import (
     CWD,
     SESSION,
@@ -342,7 +342,7 @@ def test_a_fork_of_a_large_session_reads_only_the_live_part(config_home: ConfigH
     ]
     rows[9]["parentUuid"] = "s"
     path = write_lines(config_home, rows)
-    part, _ = scan_live_part(path, lambda: ())
+    part, _ = scan_live_records(path, lambda: ())
     assert not part.is_whole
     assert [row["uuid"] for row in read_live_records(write_fork(path).file)] == [
         "b",

@@ -1,4 +1,4 @@
-"""Tests of ``scan_live_part``.
+"""Tests of ``scan_live_records``.
 
 The function returns the same conversation as a scan of the whole file, but reads less of the file.
 """
@@ -14,7 +14,7 @@ from benchmarks.generate import generate_session
 from resume_hooks.transcripts.chain import MIN_SKIPPED_FILE_BYTES
 from resume_hooks.transcripts.transcript import (
     is_live_part_within_bytes,
-    scan_live_part,
+    scan_live_records,
     scan_transcript,
 )
 from tests.builders import (
@@ -44,9 +44,9 @@ class _ScanComparison(NamedTuple):
 
 
 def compare_scans(path: str) -> _ScanComparison:
-    """Return the chain of a whole scan, the chain of ``scan_live_part``, and whether the latter read less."""
+    """Return the chain of a whole scan, the chain of ``scan_live_records``, and whether the latter read less."""
     whole = scan_transcript(path)
-    part, (observer,) = scan_live_part(path, lambda: (_LineNumberCollector(),))
+    part, (observer,) = scan_live_records(path, lambda: (_LineNumberCollector(),))
     assert observer.numbers == [node.line_number for node in part.nodes]
     rows = [
         [(n.uuid, n.line_number, n.offset, n.line_length) for n in found.chain]
@@ -110,7 +110,7 @@ COMPACTION_CASES: dict[str, tuple[list[Record], bool]] = {
 
 @pytest.mark.parametrize("name", COMPACTION_CASES)
 def test_the_live_part_equals_the_whole_scan(name: str, tmp_path: Path) -> None:
-    """``scan_live_part`` returns the same chain as the whole scan.
+    """``scan_live_records`` returns the same chain as the whole scan.
 
     If the end of the file is not sufficient, it reads the whole file.
     """
@@ -137,7 +137,7 @@ def test_a_small_file_is_read_completely(tmp_path: Path) -> None:
 
 
 def test_the_live_part_of_random_sessions_equals_the_whole_scan(tmp_path: Path) -> None:
-    """In random long sessions, ``scan_live_part`` finds the same live part as a scan of the whole file."""
+    """In random long sessions, ``scan_live_records`` finds the same live part as a scan of the whole file."""
     corpus()
     for seed in range(3):
         path = tmp_path / f"{seed}.jsonl"

@@ -41,7 +41,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.backups import backup_time
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.calibration import (
-    MIN_GROWTH_TOKENS,
+    MIN_CONTEXT_GROWTH_TOKENS,
     PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE,
     TokenScale,
 )
@@ -656,7 +656,7 @@ def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: Conte
     ):
         return trimmed_session.scale.characters_per_token
     saved_tokens = recorded_size.original_tokens - recorded_size.tokens
-    if saved_tokens < MIN_GROWTH_TOKENS or not recorded_size.saved_characters:
+    if saved_tokens < MIN_CONTEXT_GROWTH_TOKENS or not recorded_size.saved_characters:
         return trimmed_session.scale.characters_per_token
     lowest, highest = PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE
     return min(max(recorded_size.saved_characters / saved_tokens, lowest), highest)

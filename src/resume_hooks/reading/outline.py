@@ -147,7 +147,7 @@ class OutlineScan:
 
     def _collect_turn_facts(self, turn: TurnScan, record: Record, node: Node | None) -> None:
         kind = get_string(record, "type")
-        if script_calls.is_copy_of_error(record):
+        if script_calls.is_copied_error_record(record):
             return
         if kind == records.ASSISTANT:
             turn.token_count = records.read_token_counts(record)[1] or turn.token_count

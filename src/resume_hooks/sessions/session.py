@@ -115,11 +115,11 @@ class Session(SessionFile):
         # Imported here because few verbs need these modules.
         from resume_hooks.sessions.client_window import context_window_of_session
         from resume_hooks.transcripts.context_size import measure_context_from_tail
-        from resume_hooks.transcripts.transcript import scan_live_part
+        from resume_hooks.transcripts.transcript import scan_live_records
         from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
         if self.is_quick_to_read:
-            transcript, (pieces,) = scan_live_part(self.file, lambda: (PieceCollector(),))
+            transcript, (pieces,) = scan_live_records(self.file, lambda: (PieceCollector(),))
             return self.measure_chain(transcript.chain, pieces)[0]
         window = context_window_of_session(self.session_id, self.where)
         return self._limit_context_window(measure_context_from_tail(self.file, window), window)

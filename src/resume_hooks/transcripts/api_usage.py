@@ -32,20 +32,20 @@ CACHE_SECONDS_BY_REQUESTED_LIFETIME = {
     "5m": DEFAULT_CACHE_SECONDS,
     "1h": LONG_CACHE_SECONDS,
 }
-# Maximum number of recent turns from which the medians of a typical turn are computed.
+# The medians that describe a typical turn are computed from at most this many recent turns.
 MAX_TURNS_FOR_MEDIANS = 12
 
 
 class RecentRequests(NamedTuple):
     """The requests at the end of a session.
 
-    ``last_answer_time_ms`` is the time of the last answer, and ``model`` is the model that gave it.
-    ``last_answer_time_ms`` is None if no answer has a token count. ``cache_seconds`` is the lifetime of the
+    ``last_answer_time_ms`` is the time of the last answer with a token count, or None if there is
+    none. ``model`` is the model that gave the last answer. ``cache_seconds`` is the lifetime of the
     API's cache, or 0 if the API keeps no cache. ``cached_tokens`` is the number of tokens in the
     cache while it is warm.
 
-    A typical turn consists of ``median_requests_per_turn`` requests, and adds ``median_tokens_per_turn`` tokens
-    to the context. Both numbers are medians. ``median_tokens_per_turn`` is the median of ``turn_count``
+    A typical turn consists of ``median_requests_per_turn`` requests, and adds
+    ``median_tokens_per_turn`` tokens to the context. The latter is the median of ``turn_count``
     turns, or 0 if it is unknown.
     """
 
@@ -166,7 +166,9 @@ class _RequestObserver:
             )
             cached = sum(map(records.parse_positive_count, counts))
             self.last = node.time_ms, cached
-            if cached:  # Clients request a cache even if the API keeps none.
+            # The lifetime counts only if tokens were cached, because clients request a cache even
+            # if the API keeps none.
+            if cached:
                 self.lifetime = (
                     _find_cache_lifetime(record) or self.lifetime or DEFAULT_CACHE_SECONDS
                 )
@@ -207,8 +209,8 @@ def _find_cache_lifetime(record: Record) -> int | None:
     if requested_lifetime is not None:
         return requested_lifetime
     cache_creation = records.get_mapping(records.token_usage(record), "cache_creation")
-    # If parts of the cache have different lifetimes, the shortest one is returned, because after
-    # one part expires, everything that follows it must be cached again.
+    # If parts of the cache have different lifetimes, return the shortest: after one part expires,
+    # everything that follows it must be cached again.
     for key, seconds in (
         ("ephemeral_5m_input_tokens", DEFAULT_CACHE_SECONDS),
         ("ephemeral_1h_input_tokens", LONG_CACHE_SECONDS),

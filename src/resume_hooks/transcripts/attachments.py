@@ -1,7 +1,7 @@
 """Read attachments: records that the client adds to a conversation.
 
 The text of some attachments is sent to the API. The kinds were determined with clients 2.1.42,
-2.1.112 and 2.1.329. Kinds that are not listed here send little or no text.
+2.1.112 and 2.1.329. For kinds that are not listed here, little or no text is sent.
 """
 
 from __future__ import annotations

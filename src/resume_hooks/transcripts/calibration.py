@@ -33,7 +33,8 @@ PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE = (
 )
 # Thinking is assumed to have at least this number of characters per token.
 MIN_CHARACTERS_PER_THOUGHT_TOKEN = 1.5
-MIN_GROWTH_TOKENS = 1_000  # A session's own ratio is used only if the session grew by more than this number of tokens.
+# A session's own ratio is used only if the session grew by more than this number of tokens.
+MIN_CONTEXT_GROWTH_TOKENS = 1_000
 
 
 class TokenScale:
@@ -100,8 +101,8 @@ def calibrate_tokens(
 
     If the chain is too short to have its own ratio, ``default_ratio`` is used.
     """
-    # If a record was trimmed in place, the API's count includes its original size, so gaps that
-    # contain a trimmed record are skipped.
+    # The API's count includes the original size of a record that was trimmed in place, so gaps with
+    # such a record are skipped.
     gaps = []
     for gap in _iterate_gaps(chain, pieces):
         if not any(node.line_number in pieces.origins for node in gap.nodes):
@@ -149,7 +150,7 @@ def _compute_characters_per_token(gaps: Sequence[_RequestGap], default_ratio: fl
         if not gap.thinking_characters and gap.growth_tokens > gap.media_tokens:
             characters += gap.text_characters
             growth += gap.growth_tokens - gap.media_tokens
-    ratio = characters / growth if growth > MIN_GROWTH_TOKENS else default_ratio
+    ratio = characters / growth if growth > MIN_CONTEXT_GROWTH_TOKENS else default_ratio
     return min(
         max(ratio, PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE[0]), PLAUSIBLE_CHARACTERS_PER_TOKEN_RANGE[1]
     )
@@ -165,10 +166,10 @@ class _TokensPerCharacter(NamedTuple):
 def _split_growth_by_content_kind(
     gap: _RequestGap, characters_per_token: float
 ) -> _TokensPerCharacter:
-    """Divide the growth of a gap into the tokens of its text and the tokens of its thinking.
+    """Divide the context's growth between two requests into tokens of text and tokens of thinking.
 
-    The text gets as many tokens as its length suggests, and the thinking gets the remaining tokens
-    up to a maximum. Any tokens beyond this maximum go to the text too.
+    The text gets as many tokens as its length suggests, and the thinking gets the rest up to a
+    maximum. What remains beyond this maximum goes to the text too.
     """
     max_thinking_tokens = (
         gap.growth_tokens - gap.media_tokens - gap.text_characters / characters_per_token

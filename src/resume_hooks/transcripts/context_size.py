@@ -23,7 +23,7 @@ from resume_hooks.transcripts.tokens import (
     MEASURED,
     USUAL_FIRST_REQUEST_TOKENS,
     ContextSize,
-    StatedSize,
+    StatedContextSize,
     count_and_estimate_tokens,
     find_last_answer_with_token_count,
     read_first_request,
@@ -33,9 +33,9 @@ from resume_hooks.transcripts.tokens import (
 )
 from resume_hooks.transcripts.transcript import (
     build_chain_if_tail_suffices,
+    can_find_branch_in_tail,
     has_complete_beginning,
     is_chain_after_boundary,
-    is_tail_enough_to_find_branch,
     scan_transcript,
 )
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
@@ -62,8 +62,8 @@ MIN_VERSION_WITH_CLEARING_RECORDS = (2, 1, 112)
 _PARENT_FIELD_PATTERN = re.compile(rb'"parentUuid":"([^"]+)"')
 _UUID_FIELD_PATTERN = re.compile(rb'"uuid":"([^"]+)"')
 
-# If the first count exceeds the usual size of a first request by this factor, the start of the file
-# is missing.
+# If the first count is more than this many times the usual size of a first request, the start of
+# the file is missing.
 MIN_SIZE_FACTOR_IF_START_IS_MISSING = 1.5
 
 
@@ -72,8 +72,8 @@ def measure_chain(
 ) -> tuple[ContextSize, TokenScale]:
     """Return the context size of a live chain, and the token scale of its pieces.
 
-    If ``pieces`` is None, the content after the last count is estimated by the usual ratio. If
-    ``window`` is 0, the window is detected from the session.
+    If ``pieces`` is None, the content after the last answer with a token count is estimated with
+    the default ratio. If ``window`` is 0, the window is detected from the session.
     """
     stated_size = read_size_stated_in_first_line(file)
     default_ratio = stated_size.characters_per_token if stated_size else CHARACTERS_PER_TOKEN
@@ -84,7 +84,7 @@ def measure_chain(
     window = window or stated_window(stated_size)
     counted_tokens, later_tokens = count_and_estimate_tokens(chain, scale.characters_per_token)
     if not counted_tokens:
-        return _measure_without_count(file, chain, stated_size, window), scale
+        return _measure_without_token_count(file, chain, stated_size, window), scale
     added_tokens = later_tokens + scale.uncounted_tokens
     # If ``pieces`` are given, the whole file was scanned. Only then is the first token count of the
     # file known.
@@ -119,7 +119,7 @@ def measure_context_from_tail(file: str | SharedFile, window: int = 0) -> Contex
         tail = scan_transcript(file, tail_bytes)
         if tail.is_whole:
             return measure_chain(file, tail.chain, window=window)[0]
-        if is_tail_enough_to_find_branch(tail):
+        if can_find_branch_in_tail(tail):
             chain = build_chain_if_tail_suffices(tail)
             if has_complete_beginning(chain, tail) or (
                 find_last_answer_with_token_count(chain) and is_chain_after_boundary(chain, tail)
@@ -183,9 +183,9 @@ def could_unread_middle_change_context_size(ends: HeadTail) -> bool:
 
 
 def _read_end_if_client_is_old(ends: HeadTail) -> bytes:
-    """Return the end of a file in which an old client may have cleared outputs or omitted parents.
+    """Return the end of the file if an old client wrote it, else ``b""``.
 
-    For files of newer clients, return ``b""``.
+    Old clients may have cleared outputs or omitted parents.
     """
     if ends.is_whole_file:
         return ends.head
@@ -196,8 +196,8 @@ def _read_end_if_client_is_old(ends: HeadTail) -> bytes:
         return stream.read(MAX_BYTES_SEARCHED_AT_END)
 
 
-def _measure_without_count(
-    file: str | SharedFile, chain: list[Node], stated_size: StatedSize | None, window: int
+def _measure_without_token_count(
+    file: str | SharedFile, chain: list[Node], stated_size: StatedContextSize | None, window: int
 ) -> ContextSize:
     """Return the size of a chain in which the API counted no answer.
 

@@ -49,7 +49,7 @@ BYTES_READ_AT_EACH_END_ON_RETRY = 1024 * 1024
 # no current branch.
 MISSING_BRANCH_MARKER = "HEAD"
 MAX_TITLE_CHARACTERS = 80
-# A file's modification time may be this number of seconds earlier than the times recorded in it.
+# A file's modification time may be up to this many seconds earlier than the times recorded in it.
 _TIME_RESOLUTION_SECONDS = 2
 # The first line of a child that we made contains this text.
 _CHILD_FIRST_LINE_KEY = b'"continue_metadata"'
@@ -181,7 +181,7 @@ class HeadTail:
     def make_title(self, clean: Callable[[str], str]) -> str:
         """Return the title of the session. ``clean`` is applied to the source text before it is shortened."""
         if (self.is_title_from_previous_session or not self.custom_title) and (
-            handoff_title := self._handoff_title
+            handoff_title := self._title_from_handoff
         ):
             return collapse_line(clean(handoff_title), MAX_TITLE_CHARACTERS)
         title = (
@@ -215,7 +215,7 @@ class HeadTail:
         return is_carried_title == self.custom_title and bool(detect_start_after_clear(self.head))
 
     @property
-    def _handoff_title(self) -> str:
+    def _title_from_handoff(self) -> str:
         if detect_start_after_clear(self.head) != "handoff":
             return ""
         title_row = re.compile(
@@ -255,7 +255,7 @@ class HeadTail:
 
     @property
     def early_prompts(self) -> Iterator[str]:
-        """The texts of the prompts in the head or, if it has none, the text of the first prompt.
+        """The texts of the prompts in the head or, if the head has no prompt, the text of the first prompt.
 
         The first megabyte of the file is searched for the first prompt.
         """
@@ -409,7 +409,7 @@ class HeadTail:
 
     @cached_property
     def was_continued(self) -> bool:
-        """Whether the session has turns after its creation.
+        """Whether turns were added to the session after it was created.
 
         The result is false for a child of ours that was never resumed, whatever the child contains.
         If the creation time in a child's first line is later than the file's modification time, the
@@ -469,9 +469,9 @@ class HeadTail:
 
     @property
     def pull_requests(self) -> frozenset[str]:
-        """The pull requests that are linked in head or tail.
+        """The pull requests that records in the head or the tail link to.
 
-        The result contains their numbers, and their addresses in lower case.
+        The result contains both their numbers and their addresses, the latter in lower case.
         """
         links = []
         for record in self._head_and_tail_records:
@@ -607,7 +607,7 @@ class HeadTail:
 
 
 def find_first_prompt(early_records: Iterable[records.Record]) -> str:
-    """Return the user's words in the first prompt that contains any, or ``""``."""
+    """Return the user's words in the first prompt that contains words of the user, or ``""``."""
     for record in early_records:
         if records.is_prompt(record) and (words := remove_insertions(records.prompt_text(record))):
             return words

@@ -52,16 +52,17 @@ def find_max_valid_record_count(linear_chain: LinearChain, end: int) -> int:
 
 
 def find_min_valid_record_count(linear_chain: LinearChain, start: int) -> int:
-    """Return the smallest number of records, at least ``start``, that form a valid conversation.
+    """Return the number of records in the shortest valid start of the chain, at least ``start``.
 
-    The records are counted from the start of the chain. If there is no such number, return 0.
+    If there is none, return 0. A start of the chain is valid if its records form a valid
+    conversation.
     """
     return next(
         (count for count in _iterate_valid_record_counts(linear_chain) if count >= start), 0
     )
 
 
-def are_adjacent_answers(previous: Node, node: Node) -> bool:
+def are_records_of_one_answer(previous: Node, node: Node) -> bool:
     """Check whether two successive messages are different answers of a model.
 
     Messages without token counts do not come from a model, and clients do not send them.
@@ -75,10 +76,10 @@ def are_adjacent_answers(previous: Node, node: Node) -> bool:
 
 
 def _iterate_valid_record_counts(linear_chain: LinearChain) -> Iterator[int]:
-    """Yield each length at which the start of the chain is a valid conversation, the shortest first.
+    """Yield the lengths of the valid starts of the chain, the shortest first.
 
-    A length is a number of records. A conversation is valid if its calls have results and its last
-    answer is complete.
+    A length is a number of records. A start of the chain is valid if its calls have results and its
+    last answer is complete.
     """
     pending_calls = set[str]()
     for count, node in enumerate(linear_chain.nodes, 1):

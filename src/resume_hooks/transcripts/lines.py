@@ -166,8 +166,8 @@ def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
         chunk = read_exactly(stream, start, end - start)
         line_end = len(chunk)
         while line_end > 0:
-            # A line feed at the end of the first chunk belongs to the current line. Any other line
-            # feed ends the previous line.
+            # A line feed at the very end of the first chunk ends the current line. Any other line
+            # feed ends the line before the current one.
             line_feed = chunk.rfind(b"\n", 0, line_end if later_lines else line_end - 1)
             if line_feed < 0:
                 later_lines.append(chunk[:line_end])

@@ -56,7 +56,8 @@ KINDS_WITHOUT_CONVERSATION_TEXT = SNAPSHOT_KINDS | {
 }  # fmt: skip
 """Records of these kinds contain no words of the conversation.
 
-The kind of queued prompts is included, because a queued prompt is recorded again when it is sent.
+The kind for queued prompts is included, because each queued prompt is recorded again when it is
+sent.
 """
 
 
@@ -66,7 +67,8 @@ def make_label_record(kind: str, label: str, session_id: str) -> dict[str, Any]:
 
 
 OPENING_AFTER_CLEAR_PREFIX = "This session was started by /clear, after a handoff "
-"""The start of the sentence before a handoff's opening, in a session that ``/clear`` started."""
+"""The start of the sentence that precedes a handoff's opening in a session that ``/clear`` started.
+"""
 
 LATER_PART_PREFIX = "More of what this session starts with"
 """The start of every part of a hook's text except the first part. ``parted_text`` joins the parts.

@@ -94,7 +94,7 @@ class Node:
             or self.is_summary
         )
 
-    def is_node_of(self, record: Record | None) -> bool:
+    def was_made_from(self, record: Record | None) -> bool:
         """Check whether ``record``, which was read again, is still the record of this node."""
         return record is not None and self.uuid in records.list_uuids(record)
 
@@ -214,7 +214,7 @@ def _read_message(node: Node, record: Record) -> None:
 
 
 def _read_blocks(node: Node, content: list[object]) -> bool:
-    """Read the calls, the results and the number of characters from a message's blocks into its node.
+    """Store in a message's node the calls, results and number of characters found in the message's blocks.
 
     Return false if the message has no valid block.
     """

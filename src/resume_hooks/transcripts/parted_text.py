@@ -1,11 +1,11 @@
-"""Split our long texts into parts for several hooks, and join the parts again.
+"""Split long texts of this plugin into parts for several hooks, and join the parts again.
 
 The client accepts at most 10,000 characters from each hook.
 
 Invariant: the parts, joined in order, are exactly the text, and no part is longer than
-``MAX_UTF16_UNITS_PER_PART``. Lengths are counted in UTF-16 units, as the client does. The module uses only
-the standard library and runs with Python 3.9, because the session hooks import it before the engine
-is installed.
+``MAX_UTF16_UNITS_PER_PART``. Lengths are counted in UTF-16 units, as in the client. The module uses
+only the standard library and runs with Python 3.9, because the session hooks import it before the
+engine is installed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SENTENCE_SEARCH_UTF16_UNITS = 100
 
 _PARTS_IN_ANY_ORDER_NOTE = "(the parts may stand in any order)"
 _FIRST_PART_NOTE = f"(Part 1 of {{}} of what this session starts with {_PARTS_IN_ANY_ORDER_NOTE})"
-_LATER_PART_HEADER = f"{LATER_PART_PREFIX}: part {{}} of {{}} {_PARTS_IN_ANY_ORDER_NOTE}:"
+_LATER_PART_HEADING = f"{LATER_PART_PREFIX}: part {{}} of {{}} {_PARTS_IN_ANY_ORDER_NOTE}:"
 _ESCAPED_NUMBER_PLACEHOLDER = re.escape("{}")
 
 
@@ -54,16 +54,16 @@ def split_into_parts(text: str) -> list[str]:
     return [
         first_part,
         *(
-            f"{_LATER_PART_HEADER.format(number, count)}\n{piece}"
+            f"{_LATER_PART_HEADING.format(number, count)}\n{piece}"
             for number, piece in enumerate(others, 2)
         ),
     ]
 
 
 def join_parts(texts: Iterable[str]) -> list[str]:
-    """Return the texts of hooks, with the parts of a split text joined. Some of the parts may be missing."""
+    """Return the texts of hooks, with the parts of each split text joined, even if some parts are missing."""
     first_line = re.compile(f"(?:[^\\n]*\\n)?({_make_part_line_pattern(_FIRST_PART_NOTE)}\\n)")
-    later_part_header = re.compile(f"{_make_part_line_pattern(_LATER_PART_HEADER)}\\n")
+    later_part_header = re.compile(f"{_make_part_line_pattern(_LATER_PART_HEADING)}\\n")
     joined_texts: list[str] = []
     parts: list[tuple[int, str]] = []
     text_index = 0  # The index at which the joined text is inserted.

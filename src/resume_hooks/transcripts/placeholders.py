@@ -19,7 +19,7 @@ MIN_PLACEHOLDER_CHARACTERS = 72
 _OUR_PLACEHOLDER_PATTERN = re.compile(
     r"\[[^\[\]\n]{1,200} (?:suppressed|trimmed) - original (?:content )?was [\d,]+ (?:characters|tokens)"
 )
-"""Matches the start of a placeholder that we or another trimming tool wrote."""
+"""Matches the start of a placeholder that this plugin or another trimming tool wrote."""
 
 _OTHER_TOOLS_NOTICE_PATTERN = re.compile(
     r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z"
@@ -33,7 +33,7 @@ MAX_CHARACTERS_SEARCHED_FOR_NOTICE = (
     # notice may be long, because it contains a file name.
     4_500
 )
-_RESPONSE_BEGINNINGS = ("[Claude response trimmed - ", "[Assistant message trimmed - ")
+_RESPONSE_PLACEHOLDER_BEGINNINGS = ("[Claude response trimmed - ", "[Assistant message trimmed - ")
 MISSING_RESULT_TEXT = (
     "Interrupted: no result of this call was recorded. It may have taken effect; check "
     "before you repeat it."
@@ -94,7 +94,7 @@ def response_placeholder(
 
 
 def media_placeholder(tokens: int, original: OriginalReference, reason: str = "") -> str:
-    """Return the placeholder for an image or a document that had this number of tokens."""
+    """Return the placeholder for an image or a document of ``tokens`` tokens."""
     return _format_placeholder(
         "Image or document suppressed", f"content was {tokens:,} tokens", original, reason
     )
@@ -103,7 +103,7 @@ def media_placeholder(tokens: int, original: OriginalReference, reason: str = ""
 def pasted_text_placeholder(
     character_count: int, original: OriginalReference, reason: str = ""
 ) -> str:
-    """Return the placeholder for the middle of a long prompt."""
+    """Return the placeholder for pasted text that was removed from the middle of a long prompt."""
     return _format_placeholder(
         "Pasted text suppressed", f"content was {character_count:,} characters", original, reason
     )
@@ -158,8 +158,8 @@ def was_cut_by_other_tool(text: str) -> bool:
 
 
 def is_response_placeholder(text: str) -> bool:
-    """Check whether ``text`` is the placeholder for a text of the model."""
-    return text.startswith(_RESPONSE_BEGINNINGS) and is_placeholder(text)
+    """Check whether ``text`` is the placeholder for a text that the model wrote."""
+    return text.startswith(_RESPONSE_PLACEHOLDER_BEGINNINGS) and is_placeholder(text)
 
 
 def _format_placeholder(
@@ -189,7 +189,7 @@ class Origin(NamedTuple):
 
     @property
     def original_reference(self) -> OriginalReference:
-        """The short reference to the original, as a placeholder contains it."""
+        """The short reference to the original, in the form used in placeholders."""
         return OriginalReference(self.session_id, self.line_number)
 
     def make_trim_fields(self, block_index: int) -> dict[str, Any]:

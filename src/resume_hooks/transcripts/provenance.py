@@ -24,7 +24,7 @@ _KIND_PATTERN = re.compile(r"[a-z][a-z_-]{0,30}")
 # merged into a long record.
 MAX_FIRST_LINE_BYTES = 4 * 1024 * 1024
 # This number of bytes at the start of a file is searched for the source of a fork.
-FORK_SEARCH_BYTES = 64 * 1024
+BYTES_SEARCHED_FOR_FORK = 64 * 1024
 
 
 class Parent(NamedTuple):
@@ -55,7 +55,7 @@ class ChildSize(NamedTuple):
     window: int = 0
 
 
-class RewindTimes(NamedTuple):
+class RewindTimestamps(NamedTuple):
     """The time at which a mark was set, and the time at which the user went back to it."""
 
     started_at: str
@@ -75,7 +75,7 @@ def read_parent(file: str | SharedFile) -> Parent | None:
         first = Line(0, 0, stream.readline(MAX_FIRST_LINE_BYTES)).body
         if b'_metadata"' in first and (parent := parent_from_record(records.parse_record(first))):
             return parent
-        rest = stream.read(max(0, FORK_SEARCH_BYTES - len(first)))
+        rest = stream.read(max(0, BYTES_SEARCHED_FOR_FORK - len(first)))
     lines = rest.split(b"\n") if b'"forkedFrom"' in rest else []
     for record in (
         records.parse_record(body) or {} for body in (first, *lines) if b'"forkedFrom"' in body
@@ -95,7 +95,7 @@ def make_first_line(  # noqa: PLR0913 - what a first line may tell
     has_summary: bool = False,
     size: ChildSize | None = None,
     trim: TrimRecord | None = None,
-    rewind_times: RewindTimes | None = None,
+    rewind_times: RewindTimestamps | None = None,
     subagent: str = "",
     opening_tokens: int = 0,
 ) -> bytes:

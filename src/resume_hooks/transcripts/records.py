@@ -78,7 +78,7 @@ SANDBOX_FIELD = "sandbox"
 The field occurs in transcripts that were converted from another agent's.
 """
 
-# The inputs of the client's tools that contain the path of a file.
+# The names of the inputs in which the client's tools receive a file path.
 FILE_PATH_INPUT_NAMES = (
     "file_path",
     "notebook_path",

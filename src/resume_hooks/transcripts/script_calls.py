@@ -2,8 +2,9 @@
 
 In the client's Code Mode, the model calls the ``REPL`` tool with a script, and the script calls
 other tools. After the script's result, the client records each of the script's calls: first a call
-that no model made, then a result without text, whose output is in ``toolUseResult``. Clients up to
-2.1.112 recorded only these two records. The conversion does not change the transcript.
+that the script made instead of the model, then a result without text, whose output is in
+``toolUseResult``. Clients up to 2.1.112 recorded only these two records. The conversion does not
+change the transcript.
 """
 
 from __future__ import annotations
@@ -11,23 +12,24 @@ from __future__ import annotations
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, get_mapping, get_string
 
-_COPY_ID_PREFIX = "repl-error-"
+_PREFIX_OF_COPIED_CALL_IDS = "repl-error-"
 """The prefix of call ids in records that only show a script's error on the screen again."""
 
 
-def is_made_by_script(record: Record) -> bool:
+def was_written_by_script(record: Record) -> bool:
     """Check whether a record contains a call that was made by a script, not by the model."""
-    if records.get_kind(record) != records.ASSISTANT or is_copy_of_error(record):
+    if records.get_kind(record) != records.ASSISTANT or is_copied_error_record(record):
         return False
     return get_string(records.get_message(record), "model") == records.SYNTHETIC_MODEL and bool(
         records.list_calls(record)
     )
 
 
-def is_copy_of_error(record: Record) -> bool:
+def is_copied_error_record(record: Record) -> bool:
     """Check whether a record only repeats the error of a script."""
     return any(
-        records.call_id(block).startswith(_COPY_ID_PREFIX) for block in records.list_blocks(record)
+        records.call_id(block).startswith(_PREFIX_OF_COPIED_CALL_IDS)
+        for block in records.list_blocks(record)
     )
 
 

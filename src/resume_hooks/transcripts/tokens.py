@@ -34,8 +34,8 @@ from resume_hooks.transcripts.records import (
 MAX_IMAGE_SIDE_PIXELS = 1_568
 MAX_IMAGE_TOKENS = 1_600
 PIXELS_PER_TOKEN = 750
-# Number of tokens for a PDF page. The API's guide states 1,500 to 3,000 tokens for the text, and
-# an image of the page is sent as well.
+# Number of tokens for a PDF page. According to the API's guide, the text takes 1,500 to 3,000
+# tokens, and an image of the page is sent as well.
 TOKENS_PER_PAGE = 2_000
 
 _TRIM_REMARK_PATTERN = re.compile(
@@ -80,8 +80,8 @@ class FirstRequest(NamedTuple):
     """The size of a session's first request in tokens, not counting the prompt.
 
     The request contains the client's instructions, its tools and the project's files.
-    ``tokens_shared_with_other_sessions`` is the number of tokens that the first requests of other sessions contain too.
-    While the cache is warm, these tokens are read from it.
+    ``tokens_shared_with_other_sessions`` is the number of tokens that the first requests of other
+    sessions also contain. While the cache is warm, these tokens are read from the cache.
     """
 
     tokens: int
@@ -215,7 +215,7 @@ class ContextSize(NamedTuple):
     ) -> ContextSize:
         """Return the size for a number of tokens.
 
-        If ``window`` is 0 and ``tokens`` fit into the default window, the window is unknown.
+        If ``window`` is 0, the window stays unknown unless ``tokens`` exceed the default window.
         """
         is_known = window > 0 or tokens > DEFAULT_WINDOW_TOKENS
         return cls(
@@ -280,7 +280,7 @@ class ContextSize(NamedTuple):
 
 
 def find_last_answer_with_token_count(chain: Sequence[Node]) -> Node | None:
-    """Return the last answer with a token count since the last compaction, or None.
+    """Return the last answer after the last compaction that has a token count, or None.
 
     Messages that the compaction kept are ignored, because their counts are older than the
     compaction.
@@ -418,7 +418,7 @@ def tokens_after_trim(record: Record) -> int:
     return 0
 
 
-def stated_window(stated: StatedSize | None) -> int:
+def stated_window(stated: StatedContextSize | None) -> int:
     """Return the context window stated in a session's first line, or 0 if there is none.
 
     If the line was written by a trim and states no window, but the parent needed the large window,
@@ -442,7 +442,7 @@ def detect_large_window(file: str | SharedFile, tokens: int) -> int:
     return 0
 
 
-class StatedSize(NamedTuple):
+class StatedContextSize(NamedTuple):
     """The size of a child, as stated in its first line. It is used until an answer is counted.
 
     ``tokens`` is the size of the context, or 0 if only the window is stated.
@@ -461,7 +461,7 @@ class StatedSize(NamedTuple):
     saved_characters: int = 0
 
 
-def read_size_stated_in_first_line(file: str | SharedFile) -> StatedSize | None:
+def read_size_stated_in_first_line(file: str | SharedFile) -> StatedContextSize | None:
     """Return the size that the first line of a session states, or None.
 
     The line is not trusted.
@@ -473,7 +473,7 @@ def read_size_stated_in_first_line(file: str | SharedFile) -> StatedSize | None:
     return None
 
 
-def read_size_stated_in_record(record: Record) -> StatedSize | None:
+def read_size_stated_in_record(record: Record) -> StatedContextSize | None:
     """Return the size that the first record of a session states, or None."""
     child_fields, trim_fields = (
         get_mapping(record, "continue_metadata"),
@@ -495,4 +495,4 @@ def read_size_stated_in_record(record: Record) -> StatedSize | None:
         parse_positive_count(trim_stats.get("original_tokens")),
         parse_positive_count(trim_stats.get("chars_saved")),
     )
-    return StatedSize(count, original, valid_ratio, window, saved)
+    return StatedContextSize(count, original, valid_ratio, window, saved)

@@ -50,7 +50,7 @@ The node is None if the record does not belong to the chain.
 
 
 class CopyDetector:
-    """Recognizes records that a client copied after a boundary.
+    """Recognizes records that a client copied after a compaction boundary.
 
     The detector must be given all records of a file in order. Records up to the time ``until`` are
     copies. ``latest`` is the time of the last message before the copies. A copied summary is older
@@ -163,10 +163,10 @@ class Transcript:
         return None
 
     def node_before_boundary(self, node: Node) -> Node | None:
-        """Return the record directly before a compaction, or None.
+        """Return the record directly before the compaction whose boundary record is ``node``, or None.
 
-        The boundary record ``node`` names this record. If the named record was not read, return the
-        record that precedes ``node`` in the file.
+        ``node`` contains the uuid of that record. If it was not read, return the record that
+        precedes ``node`` in the file.
         """
         index = bisect_left(
             self.nodes, node.line_number, key=lambda candidate: candidate.line_number
@@ -238,7 +238,7 @@ def read_record(stream: BinaryIO, node: Node) -> records.Record:
             node.line_number, node.offset, read_exactly(stream, node.offset, node.line_length)
         ).body
     )
-    if record is None or (node.uuid and not node.is_node_of(record)):
+    if record is None or (node.uuid and not node.was_made_from(record)):
         raise SessionNotFound(f"{stream.name} changed while it was read", "Run the command again.")
     return record
 
@@ -300,7 +300,7 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 def _process_line(transcript: Transcript, line: Line, observers: Sequence[RecordObserver]) -> None:
-    # Copying each line would take a tenth of the time of a scan.
+    # Copying every line would take about a tenth of a scan's time.
     raw = line.raw if line.offset else line.body
     if raw.isspace():
         return
@@ -351,7 +351,7 @@ _BOUNDARY_SUBTYPE_MARKER = f'"{COMPACTION}"'.encode()
 Observers = TypeVar("Observers", bound=Sequence[RecordObserver])
 
 
-def scan_live_part(
+def scan_live_records(
     file: str | SharedFile, observers: Callable[[], Observers]
 ) -> tuple[Transcript, Observers]:
     """Scan the part of a file that the live chain needs. Return the transcript and its observers.
@@ -366,7 +366,7 @@ def scan_live_part(
     live_observers = observers()
     if start.offset:
         live_part = scan_transcript(file, observers=live_observers, start=start)
-        if is_tail_enough_to_find_branch(live_part) and has_complete_beginning(
+        if can_find_branch_in_tail(live_part) and has_complete_beginning(
             live_part.chain, live_part
         ):
             return live_part, live_observers
@@ -388,7 +388,7 @@ def is_live_part_within_bytes(file: str | SharedFile, max_bytes: int) -> bool:
 
 
 def was_compacted(path: str) -> bool:
-    """Check whether a session has a compaction and records before it.
+    """Check whether a session was compacted and its file contains earlier records.
 
     Raises SessionNotFound if the file cannot be read.
     """
@@ -443,7 +443,7 @@ def _find_last_compaction_and_offset(
     return None, -1
 
 
-def is_tail_enough_to_find_branch(tail: Transcript) -> bool:
+def can_find_branch_in_tail(tail: Transcript) -> bool:
     """Check whether the end of a file is enough to find the branch that the client would choose."""
     nodes_by_id = tail.nodes_by_uuid
     for node in tail.nodes:
@@ -466,7 +466,7 @@ def is_tail_enough_to_find_branch(tail: Transcript) -> bool:
         # The records are not in chronological order. Without a ``last-prompt`` record, the client
         # chooses the branch by the times of the records.
         return False
-    return _find_last_boundary_line(tail) >= 0 or not _has_branch_hint(tail.file)
+    return _find_last_boundary_line(tail) >= 0 or not _mentions_branches(tail.file)
 
 
 def build_chain_if_tail_suffices(tail: Transcript) -> list[Node]:
@@ -522,7 +522,7 @@ def _find_last_boundary_line(tail: Transcript) -> int:
     return max((node.line_number for node in tail.nodes if node.is_boundary), default=-1)
 
 
-def _has_branch_hint(file: str | SharedFile) -> bool:
+def _mentions_branches(file: str | SharedFile) -> bool:
     """Check whether the file contains a ``last-prompt`` record, which may select the branch.
 
     Searching the bytes takes much less time than a scan.

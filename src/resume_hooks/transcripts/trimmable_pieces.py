@@ -67,8 +67,9 @@ _READ_RANGE_INPUT_NAMES = ("offset", "limit", "pages")
 class ToolCall(NamedTuple):
     """A tool call.
 
-    ``line_number`` is that of the call's record. ``target`` is what the call works on, for example
-    a file or a command. ``read_range`` is the part of a file that the call read.
+    ``line_number`` is the line number of the record with the call. ``target`` is what the call
+    works on, for example a file or a command. ``read_range`` is the part of a file that the call
+    read.
     """
 
     line_number: int

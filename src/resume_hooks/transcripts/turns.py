@@ -32,13 +32,13 @@ class TurnRange(NamedTuple):
     """The turns that a user requested.
 
     The range is from ``first_turn`` to ``last_turn`` or, if ``last_turn`` is None, to the end of
-    the session. If ``last_turn_count`` is not 0, the range is the last ``last_turn_count`` turns
+    the session. If ``count_of_last_turns`` is not 0, the range is the last ``count_of_last_turns`` turns
     instead.
     """
 
     first_turn: int
     last_turn: int | None
-    last_turn_count: int = 0
+    count_of_last_turns: int = 0
 
     def list_turn_numbers(self, turn_count: int) -> range:
         """Return the numbers of the requested turns in a session with ``turn_count`` turns.
@@ -46,8 +46,8 @@ class TurnRange(NamedTuple):
         The number 0 stands for the records before the first prompt. Raises UsageError if none of
         the requested turns exists.
         """
-        if self.last_turn_count:
-            first = max(1, turn_count - self.last_turn_count + 1)
+        if self.count_of_last_turns:
+            first = max(1, turn_count - self.count_of_last_turns + 1)
         else:
             first = self.first_turn
         if first > turn_count:

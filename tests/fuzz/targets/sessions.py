@@ -31,7 +31,7 @@ from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.linearize import linearize_chain
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.tokens import ContextSize
-from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
+from resume_hooks.transcripts.transcript import scan_live_records, scan_transcript
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import SESSION_IDS, draw_metadata, draw_transcript, write_session_file
@@ -43,7 +43,7 @@ Environ = Mapping[str, str]
 def make_chain_check(home: ConfigHome) -> TryCase:
     """Return a check that a chain is finite and contains no record twice.
 
-    ``scan_live_part`` finds the same chain as ``scan_transcript``.
+    ``scan_live_records`` finds the same chain as ``scan_transcript``.
     """
     folder = home.project()
 
@@ -57,7 +57,9 @@ def make_chain_check(home: ConfigHome) -> TryCase:
         assert len(set(numbers)) == len(numbers) <= len(whole.nodes)
         assert not any(node.is_boundary for node in whole.chain[1:])
         assert not any(node.is_broken or node.kind == "progress" for node in whole.chain)
-        assert [node.line_number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
+        assert [
+            node.line_number for node in scan_live_records(path, lambda: ())[0].chain
+        ] == numbers
         assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
         assert len(linearize_chain(whole.chain).nodes) <= len(numbers)
         _assert_equal_sizes(measure_context_from_tail(path), measure_chain(path, whole.chain)[0])
@@ -75,7 +77,7 @@ def _assert_equal_sizes(tail_size: ContextSize, chain_size: ContextSize) -> None
 def make_branch_check(home: ConfigHome) -> TryCase:
     """Return a check that the chain of a long file with branches and cycles contains no record twice.
 
-    ``scan_live_part`` finds the same chain as ``scan_transcript``.
+    ``scan_live_records`` finds the same chain as ``scan_transcript``.
     """
     folder = home.project()
 
@@ -96,7 +98,9 @@ def make_branch_check(home: ConfigHome) -> TryCase:
         found = scan_transcript(path)
         numbers = [node.line_number for node in found.chain]
         assert len(set(numbers)) == len(numbers) > 0
-        assert [node.line_number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
+        assert [
+            node.line_number for node in scan_live_records(path, lambda: ())[0].chain
+        ] == numbers
 
     return try_case
 

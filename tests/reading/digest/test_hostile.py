@@ -250,7 +250,7 @@ def test_edits_are_looked_up_in_linear_time() -> None:
     notes = []
     for number in range(300):
         position = RecordPosition(SESSION, number, number)
-        notes.append(edited_files.describe_edits_after_pass(position, "/repo1/src"))
+        notes.append(edited_files.describe_edits_after_passed_check(position, "/repo1/src"))
     assert notes[0] == "150 files edited since"
     assert notes[-4:] == [
         "edited since: a297.py, a299.py",

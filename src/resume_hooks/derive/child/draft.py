@@ -38,7 +38,12 @@ from resume_hooks.sessions.transcript_files import (
 from resume_hooks.system.invocation import lasting_shell_command
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.provenance import ChildSize, RewindTimes, TrimRecord, make_first_line
+from resume_hooks.transcripts.provenance import (
+    ChildSize,
+    RewindTimestamps,
+    TrimRecord,
+    make_first_line,
+)
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW_TOKENS
 
 OUTSIDE_PROJECT_WARNING = (
@@ -161,7 +166,7 @@ class Draft(NamedTuple):
         *,
         has_summary: bool = False,
         trim: TrimRecord | None = None,
-        rewind_times: RewindTimes | None = None,
+        rewind_times: RewindTimestamps | None = None,
         opening_tokens: int = 0,
     ) -> bytes:
         """Return the child's first line, which names the parent. The line has no line ending."""

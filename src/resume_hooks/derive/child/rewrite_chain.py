@@ -42,7 +42,11 @@ from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import measure_first_request
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, ChildObserver, check_session
-from resume_hooks.transcripts.linearize import LinearChain, are_adjacent_answers, linearize_chain
+from resume_hooks.transcripts.linearize import (
+    LinearChain,
+    are_records_of_one_answer,
+    linearize_chain,
+)
 from resume_hooks.transcripts.lines import Line, read_exactly
 from resume_hooks.transcripts.nodes import Node, iterate_ancestors
 from resume_hooks.transcripts.provenance import ChildSize
@@ -61,7 +65,7 @@ from resume_hooks.transcripts.records import (
     replace_content,
 )
 from resume_hooks.transcripts.tokens import ContextSize
-from resume_hooks.transcripts.transcript import Transcript, scan_live_part
+from resume_hooks.transcripts.transcript import Transcript, scan_live_records
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 from resume_hooks.transcripts.write_scan import CopyPreparationObserver, mend_record
 
@@ -305,7 +309,7 @@ class ParentScan(NamedTuple):
 
 def scan_parent(session: SessionFile) -> ParentScan:
     """Scan the live part of a session before a child is made from its records."""
-    transcript, (preparation_observer, child_observer, pieces) = scan_live_part(
+    transcript, (preparation_observer, child_observer, pieces) = scan_live_records(
         session.file, lambda: (CopyPreparationObserver(), ChildObserver(), PieceCollector())
     )
     return make_parent_scan(session, transcript, preparation_observer, child_observer, pieces)
@@ -491,7 +495,7 @@ class ChainRewrite(ChildBody):
             ).body
             # If the line does not contain the record's id as plain text, the line is parsed,
             # because the id may be written with escapes.
-            if node.uuid.encode("utf-8", "replace") not in body and not node.is_node_of(
+            if node.uuid.encode("utf-8", "replace") not in body and not node.was_made_from(
                 parse_record(body)
             ):
                 raise SessionNotFound(
@@ -607,7 +611,7 @@ def _count_newly_adjacent_answers(
     pairs = (
         (previous, node)
         for previous, node in pairwise(kept_messages)
-        if are_adjacent_answers(previous, node)
+        if are_records_of_one_answer(previous, node)
     )
     return sum(not is_linked(previous, node) for previous, node in pairs)
 

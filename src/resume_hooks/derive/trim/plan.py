@@ -40,7 +40,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize, TrimRecord
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tokens import ContextSize
-from resume_hooks.transcripts.transcript import Transcript, scan_live_part, scan_transcript
+from resume_hooks.transcripts.transcript import Transcript, scan_live_records, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import (
     RESULT_PIECE,
     TEXT_PIECE,
@@ -397,7 +397,7 @@ def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> Ses
         pieces, preparation_observer = PieceCollector(), CopyPreparationObserver()
         transcript = scan_transcript(session.file, observers=(pieces, preparation_observer))
     else:
-        transcript, (pieces, preparation_observer) = scan_live_part(
+        transcript, (pieces, preparation_observer) = scan_live_records(
             session.file, lambda: (PieceCollector(), CopyPreparationObserver())
         )
     if not any(node.is_in_conversation for node in transcript.chain):

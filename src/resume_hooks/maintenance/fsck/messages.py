@@ -14,7 +14,7 @@ from resume_hooks.derive.originals import is_marked_as_trimmed
 from resume_hooks.maintenance.fsck.damaged_bytes import LONE_SURROGATE_DEFECT
 from resume_hooks.maintenance.fsck.findings import Defect, DefectKind, DefectReport
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.linearize import are_adjacent_answers
+from resume_hooks.transcripts.linearize import are_records_of_one_answer
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, USER, Record, get_string
 from resume_hooks.transcripts.transcript import Transcript
@@ -377,7 +377,7 @@ def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Itera
             spoken_messages[0], "The conversation begins with a tool result"
         )
     for previous_node, node in pairwise(spoken_messages):
-        if are_adjacent_answers(previous_node, node):
+        if are_records_of_one_answer(previous_node, node):
             yield REPEATED_ANSWER_DEFECT.defect_in_node(
                 node, f"It follows the answer in record {previous_node.line_number}"
             )

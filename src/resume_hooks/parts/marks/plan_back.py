@@ -50,7 +50,7 @@ from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.linearize import find_max_valid_record_count, linearize_chain
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.provenance import RewindTimes
+from resume_hooks.transcripts.provenance import RewindTimestamps
 from resume_hooks.transcripts.records import USER, Record, get_message
 from resume_hooks.transcripts.transcript import Transcript
 
@@ -320,7 +320,7 @@ def plan_back(
     sizes = Sizes(parent.context.tokens, tokens_after)
     first_line = child.make_first_line(
         parent.make_child_size(tokens_after),
-        rewind_times=RewindTimes(mark.started_at, child.attributes.created_at),
+        rewind_times=RewindTimestamps(mark.started_at, child.attributes.created_at),
     )
     fresh_opening = FreshOpening(child, first_line, *closing, parent.head_tail, sizes)
     if child.agent != CLAUDE_NAME:

@@ -23,7 +23,7 @@ from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.linearize import find_max_valid_record_count, linearize_chain
 from resume_hooks.transcripts.records import USER
-from resume_hooks.transcripts.transcript import scan_live_part
+from resume_hooks.transcripts.transcript import scan_live_records
 
 NO_MARK_MESSAGE = "No active mark."
 BACK_ALREADY_RUNNING_MESSAGE = "Another command is already going back to the mark of this session"
@@ -101,7 +101,7 @@ def make_mark_at_end(session: SessionFile, goal: str = "") -> PlacedMark:
             "Describe in one line what you want to try.",
         )
     check_not_subagent(session)
-    transcript, _ = scan_live_part(session.path, lambda: ())
+    transcript, _ = scan_live_records(session.path, lambda: ())
     linear = linearize_chain(transcript.chain)
     spoken_nodes = [node for node in linear.nodes if node.is_message]
     complete_nodes = []

@@ -32,7 +32,7 @@ from resume_hooks.transcripts.invariants import Check, ChildObserver
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, Record, list_blocks, replace_content
-from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
+from resume_hooks.transcripts.transcript import scan_live_records, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 from resume_hooks.transcripts.write_scan import CopyPreparationObserver
 
@@ -118,7 +118,7 @@ def plan_scrubbed_child(
         return agents.load_foreign_writer(session.agent, where).plan_cleaned_copy(
             session, clean_bytes, COPY_WITHOUT_SECRETS_KIND, output_dir
         )
-    transcript, (survey, read_back, trimmed_pieces, thinking_edits) = scan_live_part(
+    transcript, (survey, read_back, trimmed_pieces, thinking_edits) = scan_live_records(
         session.path,
         lambda: (
             CopyPreparationObserver(),

@@ -25,7 +25,7 @@ _CLAIMED_FILE_PATTERN = compile_lazily(
     rf"\b(?:was|were|has been|have been)\s+(?:written|saved)\s+(?:to|at|in)\s+{_PATH_PATTERN}",
     re.IGNORECASE,
 )
-_CHANGE_CLAIM_PHRASES = (
+_PHRASES_CLAIMING_A_CHANGE = (
     "I've ", "I have ", " written ", " saved ", "I created", "I added", "I wrote", "I updated", "I modified",
            "I edited", "I changed", "I rewrote",
 )  # fmt: skip
@@ -62,7 +62,7 @@ def find_changed_files(report: str) -> Iterator[str]:
     """Yield each file that the sub-agent changed according to ``report``. No file is repeated."""
     text = report[:MAX_REPORT_CHARACTERS]
     paths: list[str] = []
-    if any(claim_word in text for claim_word in _CHANGE_CLAIM_PHRASES):
+    if any(claim_word in text for claim_word in _PHRASES_CLAIMING_A_CHANGE):
         paths += [first or second for first, second in _CLAIMED_FILE_PATTERN.findall(text)]
     if _REVIEW_WORD_PATTERN.search(text[:MAX_REPORT_BEGINNING_CHARACTERS]) is None:
         paths += _find_files_under_headings(text)

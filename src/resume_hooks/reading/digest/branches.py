@@ -110,7 +110,7 @@ def _is_on_side_branch(
     visited: list[str] = []
     current = uuid
     while current in parents and current not in live_uuids and current not in known_results:
-        # This provisional value ends the loop if the records' links form a cycle.
+        # This provisional value stops the search if the records' links form a cycle.
         known_results[current] = False
         visited.append(current)
         current = parents[current]

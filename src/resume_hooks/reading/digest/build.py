@@ -45,7 +45,7 @@ from resume_hooks.reading.digest.entries import (
 from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.file_states import (
     CONFLICTING_STATE,
-    MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE,
+    MAYBE_COMMITTED_ON_PREVIOUS_BRANCH_STATE,
     MAYBE_COMMITTED_STATE,
     NOT_COMMITTED_STATE,
     derive_file_states,
@@ -108,7 +108,7 @@ NOTES_ON_UNCOMMITTED_FILES = (
     NOT_COMMITTED_STATE,
     CONFLICTING_STATE,
     MAYBE_COMMITTED_STATE,
-    MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE,
+    MAYBE_COMMITTED_ON_PREVIOUS_BRANCH_STATE,
 )
 """Notes in an ancestor's digest that say that a file is not committed. They may be outdated,
 because the file may have been committed later. Older versions of this plugin wrote ``uncommitted``.
@@ -123,7 +123,7 @@ before its text is split into lines or sentences, because a part of a private ke
 as a secret."""
 
 
-class _SectionsAndOmissions(NamedTuple):
+class _StoredSections(NamedTuple):
     sections: Mapping[str, tuple[DigestEntry, ...]]
     omitted_counts: Mapping[str, int]
 
@@ -133,13 +133,13 @@ def _merge_sections(
     ancestor_digest: Digest | None,
     facts: LineageFacts,
     paths: changed_files.SessionPaths,
-) -> _SectionsAndOmissions:
+) -> _StoredSections:
     """Append the entries of ``ancestor_digest`` to a session's sections.
 
     Also return, by section, the number of entries that ``ancestor_digest`` omitted.
     """
     if ancestor_digest is None:
-        return _SectionsAndOmissions(own_sections, {})
+        return _StoredSections(own_sections, {})
     failed_commands = set()
     for run in facts.runs:
         if run.has_failed:
@@ -162,7 +162,7 @@ def _merge_sections(
     for name, count in ancestor_digest.omitted_counts.items():
         if count and name in merged and merged[name] != own_sections[name]:
             omitted[name] = count
-    return _SectionsAndOmissions(merged, omitted)
+    return _StoredSections(merged, omitted)
 
 
 def _update_entry_notes(
@@ -286,7 +286,7 @@ def _make_sections(
             facts,
             runs,
             statements.find_start_order_of_last_turns(
-                facts, failed_commands.MAX_TURNS_WITH_OPEN_ERRORS
+                facts, failed_commands.MAX_TURNS_SEARCHED_FOR_OPEN_ERRORS
             ),
             edited_files,
         ),
@@ -311,9 +311,9 @@ def _deduplicate_entries(entries: Iterable[DigestEntry]) -> tuple[DigestEntry, .
     return tuple(entries_by_text.values())
 
 
-def _limit_stored_sections(
+def _limit_sections_for_storage(
     entries: Mapping[str, tuple[DigestEntry, ...]], omitted: Mapping[str, int]
-) -> _SectionsAndOmissions:
+) -> _StoredSections:
     """Limit the entries of each section to those that a child stores.
 
     Return them by section, with the number of omitted entries of each section. ``omitted``
@@ -327,7 +327,7 @@ def _limit_stored_sections(
             stored_sections[section.name] = section_entries[:count]
         if omitted_count := len(section_entries) - count + omitted.get(section.name, 0):
             omitted_counts[section.name] = omitted_count
-    return _SectionsAndOmissions(stored_sections, omitted_counts)
+    return _StoredSections(stored_sections, omitted_counts)
 
 
 def _count_fitting_entries(entries: Iterable[DigestEntry], available_bytes: int) -> int:
@@ -344,7 +344,7 @@ def _measure_entry_bytes(entry: DigestEntry) -> int:
     return len(orjson.dumps(list(entry))) + 1
 
 
-_IMPORT_PREFIX = f'{{"{IMPORT_FIELD}":'.encode()
+_IMPORTED_SESSION_PREFIX = f'{{"{IMPORT_FIELD}":'.encode()
 """The first bytes of a session that was imported from another machine or user."""
 
 IMPORTED_SESSION_WARNING_ENTRY = DigestEntry(
@@ -420,7 +420,7 @@ def build_digest(
         if session.agent != CLAUDE_NAME:
             folder_entry = make_entry(f"folder: {quote_name(folder)}", "")
             all_entries["now"] = (folder_entry, *all_entries["now"])
-        sections, omitted_counts = _limit_stored_sections(all_entries, omitted_counts)
+        sections, omitted_counts = _limit_sections_for_storage(all_entries, omitted_counts)
         digest = Digest(
             sections,
             messages,
@@ -442,7 +442,10 @@ class _UnreadParts(NamedTuple):
 def _read_ancestors(
     files: Sequence[SessionFile], facts: LineageFacts, max_read_bytes: int
 ) -> _UnreadParts:
-    """Read ancestors' files. Return how many bytes were skipped and how many files were deleted."""
+    """Read the files of ancestors.
+
+    Return the number of skipped bytes and the number of deleted files.
+    """
     skipped_bytes = deleted_count = 0
     for file in files:
         try:
@@ -525,7 +528,7 @@ def _process_lines(
     Return the number that the next line would have.
     """
     line_number = first_line - 1
-    # No object is created for a line, because that would add a tenth to the total time.
+    # Do not create an object for each line, because that would increase the total time by a tenth.
     for line_number, raw in enumerate(lines, first_line):
         prescan = prescan_line(raw)
         if prescan is not None and facts.process_prescan(prescan, session_id, line_number):
@@ -533,7 +536,7 @@ def _process_lines(
         if _PRIVATE_KEY_MARKER in raw:
             raw = redact_line(raw)[0]  # noqa: PLW2901 - rare, and nothing else needs the line as it was
         record = parse_record(raw if line_number else raw.removeprefix(BOM))
-        if not line_number and raw.startswith(_IMPORT_PREFIX):
+        if not line_number and raw.startswith(_IMPORTED_SESSION_PREFIX):
             facts.mark_file_imported(
                 clock.normalize_timestamp(
                     get_mapping(record or {}, IMPORT_FIELD).get("imported_at")
@@ -602,7 +605,7 @@ def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent
 
 
 def _find_end_order_of_agent(agent: Subagent, facts: LineageFacts) -> int:
-    """Return the position, among all records, of the record that ended a sub-agent, or 0 if it is unknown."""
+    """Return the sequence number of the record with which a sub-agent ended, or 0 if it is unknown."""
     return facts.agent_orders.get(agent.name.removeprefix(SUBAGENT_PREFIX), 0)
 
 

@@ -23,16 +23,16 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import prose
 
 # The fraction of the space that commands with open failures may use.
-OPEN_ERRORS_SPACE_FRACTION = 0.15
-# The fraction of the space that these two groups may use together: commands with open failures, and
-# edits that concern the last request or the last answer.
-RELEVANT_EDITS_SPACE_FRACTION = 0.3
-# The fraction of the space that open failures and all the latest edits may use together, before
-# other calls are added.
+SPACE_FRACTION_FOR_OPEN_ERRORS = 0.15
+# The fraction of the space that these two groups may fill together: commands whose failure is
+# unresolved, and edits that concern the last request or the last answer.
+SPACE_FRACTION_FOR_RELEVANT_EDITS = 0.3
+# The fraction of the space that unresolved failures and all the latest edits may fill together,
+# before other calls are added.
 LATEST_EDITS_SPACE_FRACTION = 0.35
 # The fraction of the space that committed edits may use if the last request is about a review and
 # there are no uncommitted edits.
-COMMITTED_EDITS_SPACE_FRACTION = 0.3
+SPACE_FRACTION_FOR_COMMITTED_EDITS = 0.3
 # The fraction of the space that is reserved for earlier calls that are related to the last request.
 RELATED_CALLS_SPACE_FRACTION = 0.35
 # A word of the last request counts only if it occurs in at most this fraction of the calls.
@@ -61,7 +61,7 @@ class CallUsefulness(Enum):
     """An older check that passed, or a failed run of a command that passed later. Only the start
     and the end of the output are shown."""
     LOW = "low"
-    """An older search or edit, whose result was already used or is outdated."""
+    """An older search or edit whose result the session has already used or which is outdated."""
     COMMITTED_EDIT = "committed_edit"
     """An edit that was committed afterwards. It is shown last, unless the last request is about the
     edit or about a review."""
@@ -118,7 +118,7 @@ def choose_calls(
             texts.append(shorten_result(candidate.text))
         else:
             texts.append(candidate.text)
-    choice = _CallChoice(candidates, texts, max_characters)
+    choice = _CallSelector(candidates, texts, max_characters)
     relevant_edits = choice.find_call_indexes_by_value(CallUsefulness.RELEVANT_EDIT)
     edits = choice.find_call_indexes_by_value(
         CallUsefulness.RELEVANT_EDIT, CallUsefulness.OTHER_EDIT
@@ -126,12 +126,12 @@ def choose_calls(
     committed = choice.find_call_indexes_by_value(CallUsefulness.COMMITTED_EDIT)
     latest = [index for index, candidate in enumerate(candidates) if candidate.is_shown_first]
     open_errors = choice.find_call_indexes_by_value(CallUsefulness.OPEN_ERROR)
-    choice.select_calls(open_errors, round(max_characters * OPEN_ERRORS_SPACE_FRACTION))
-    choice.select_calls(relevant_edits, round(max_characters * RELEVANT_EDITS_SPACE_FRACTION))
+    choice.select_calls(open_errors, round(max_characters * SPACE_FRACTION_FOR_OPEN_ERRORS))
+    choice.select_calls(relevant_edits, round(max_characters * SPACE_FRACTION_FOR_RELEVANT_EDITS))
     choice.select_calls(edits, round(max_characters * LATEST_EDITS_SPACE_FRACTION))
     if not edits and not request_words.isdisjoint(_REVIEW_WORDS):
         committed.sort(key=lambda index: (-scores[index], index))
-        choice.select_calls(committed, round(max_characters * COMMITTED_EDITS_SPACE_FRACTION))
+        choice.select_calls(committed, round(max_characters * SPACE_FRACTION_FOR_COMMITTED_EDITS))
     choice.select_calls(latest, round(max_characters * (1 - RELATED_CALLS_SPACE_FRACTION)))
     choice.extend_calls(relevant_edits)
     remaining = sorted(
@@ -172,7 +172,7 @@ def _rank_call(candidate: CandidateCall) -> int:
     return 0 if candidate.is_shown_first else 1
 
 
-class _CallChoice:
+class _CallSelector:
     """The calls that have been chosen so far. ``texts`` maps the index of each call to its text."""
 
     def __init__(
@@ -204,13 +204,13 @@ class _CallChoice:
     def extend_calls(self, indexes: Iterable[int]) -> None:
         """Show more text of those calls at ``indexes`` that are worth extending, as long as space is left."""
         useful = [index for index in indexes if self._candidates[index].is_worth_extending]
-        self._extend_calls(useful, MAX_EXTENDED_CALL_CHARACTERS)
+        self._show_more_of_calls(useful, MAX_EXTENDED_CALL_CHARACTERS)
 
     def extend_calls_in_spare_space(self, indexes: Iterable[int]) -> None:
         """Show more text of all calls at ``indexes``, as long as space is left."""
-        self._extend_calls(indexes, MAX_CALL_CHARACTERS_IN_SPARE_SPACE)
+        self._show_more_of_calls(indexes, MAX_CALL_CHARACTERS_IN_SPARE_SPACE)
 
-    def _extend_calls(self, indexes: Iterable[int], max_call_characters: int) -> None:
+    def _show_more_of_calls(self, indexes: Iterable[int], max_call_characters: int) -> None:
         for index in indexes:
             candidate = self._candidates[index]
             added_characters = self._max_characters - self._count_characters()

@@ -42,8 +42,7 @@ from resume_hooks.transcripts.records import Record, get_string
 
 # The maximum number of characters shown of a result. The middle of a longer result is left out.
 MAX_RESULT_CHARACTERS = 1_500
-# The maximum number of characters shown of a command's output if the command's failure is still
-# open.
+# The maximum number of characters shown of a command's output if its failure is unresolved.
 MAX_UNRESOLVED_ERROR_CHARACTERS = 3_000
 # The number of characters of a command that are compared. A later call may show more output of a
 # command that was started earlier. Such a call belongs to a listed failure if the failure's text
@@ -58,7 +57,7 @@ MAX_RELEVANT_EDIT_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
 MAX_REMOVED_TEXT_CHARACTERS = 600
 # The maximum number of characters shown of the output of an older check that passed.
 MAX_PASSED_CHECK_CHARACTERS = 160
-# The maximum number of characters shown of a failed command's output if the command later passed.
+# The maximum number of characters shown from the output of a failed command that later passed.
 MAX_RESOLVED_FAILURE_CHARACTERS = 700
 # A long output is redacted only at its start and its end. The text that is redacted is this many
 # times as long as the text that is shown, so that a secret at the cut is still recognized.
@@ -208,7 +207,7 @@ def collect_latest_calls(
     only the written text is shown.
     """
     topics = _find_last_turn_topics(digest, session)
-    later_calls = _LaterCalls(topics)
+    later_calls = _CallsLaterInFile(topics)
     try:
         listed = _list_calls(
             session, digest, later_calls, max_characters * COLLECTED_CALLS_LENGTH_FACTOR
@@ -232,7 +231,7 @@ def collect_latest_calls(
 
 
 def _list_calls(
-    session: SessionFile, digest: Digest, later_calls: _LaterCalls, max_characters: int
+    session: SessionFile, digest: Digest, later_calls: _CallsLaterInFile, max_characters: int
 ) -> list[_ListedCall]:
     """Return the calls that may be shown, latest first, in about ``max_characters``.
 
@@ -254,7 +253,7 @@ def _list_calls(
             if (
                 record is None
                 or record.get("isSidechain") is True
-                or script_calls.is_copy_of_error(record)
+                or script_calls.is_copied_error_record(record)
             ):
                 continue
             results |= _read_results(record)
@@ -326,7 +325,7 @@ def _find_last_request_record_number(digest: Digest, session: SessionFile) -> in
     return 0
 
 
-class _LaterCalls:
+class _CallsLaterInFile:
     """The calls that come later in the file than the current one. The file is read backwards.
 
     These calls decide whether an earlier call is superseded and therefore not shown.
@@ -339,7 +338,7 @@ class _LaterCalls:
         self._whole_files: set[str] = set()
         self._longest_edits: dict[str, int] = {}
         self._call_counts: Counter[_CallKey] = Counter()
-        # The record number of the last call that passed, by the call's key.
+        # Maps a call's key to the record number of the last such call that passed.
         self._passed_numbers: dict[_CallKey, int] = {}
         # The first folder that the last passed call entered with ``cd``, by the call's key.
         self._passed_folders: dict[_CallKey, str] = {}
@@ -374,7 +373,7 @@ class _LaterCalls:
         age_note = self._make_age_note(key, inputs, answer)
         if tool == "Bash" and not answer.is_error:
             self._register_effects_of_command(get_string(inputs, "command"), record_number)
-            self._branches.update_from_switch_output(answer.text)
+            self._branches.update_branch_from_switch_output(answer.text)
         has_passed = not answer.is_error and (
             _is_diff(block) or _FAILURE_WORD_PATTERN.search(answer.text) is None
         )
@@ -527,9 +526,9 @@ class _LaterCalls:
         return selected_paths
 
     def _register_effects_of_command(self, command: str, record_number: int) -> None:
-        """Register a commit, and the files that a command changed or removed.
+        """Register a command's commit, and the files that the command changed or removed.
 
-        ``record_number`` is the command's record number.
+        ``record_number`` is the number of the command's record.
         """
         if _COMMIT_COMMAND_PATTERN.search(command) is not None:
             self._is_committed = True  # The edits before this commit were committed.
@@ -643,9 +642,9 @@ class _LaterCalls:
         if tool != "Bash":
             return False
         command = get_string(inputs, "command")
-        return self._is_outdated(command, answer) or self._is_in_later_diffs(command, answer)
+        return self._is_outdated(command, answer) or self._do_later_diffs_contain(command, answer)
 
-    def _is_in_later_diffs(self, command: str, answer: _CallResult) -> bool:
+    def _do_later_diffs_contain(self, command: str, answer: _CallResult) -> bool:
         """Check whether a command is a diff of the work tree whose files all appear in later diffs.
 
         Also remember the files in this diff, for the comparison with earlier diffs.
@@ -656,13 +655,13 @@ class _LaterCalls:
             # do not replace each other.
             self._files_in_later_diffs.clear()
             return False
-        if answer.is_error or not any(map(_is_work_tree_diff, parts)):
+        if answer.is_error or not any(map(_diffs_work_tree, parts)):
             return False
-        files = set(_DIFF_FILE_PATTERN.findall(answer.text))
+        files = set(_FILE_IN_DIFF_PATTERN.findall(answer.text))
         is_covered = bool(files) and files <= self._files_in_later_diffs
         self._files_in_later_diffs |= files
         has_other_contents = any(
-            not is_check_part(part) and part.words[:2] not in _STATE_QUERY_COMMANDS
+            not is_check_part(part) and part.words[:2] not in _GIT_STATE_QUERY_COMMANDS
             for part in parts
         )
         return is_covered and not has_other_contents
@@ -689,7 +688,7 @@ class _LaterCalls:
         return bool(paths) and all(_matches_any_path(path, rewritten_files) for path in paths)
 
     def count_equal_calls(self, key: _CallKey) -> int:
-        """Return the number of useful calls with this key that were processed."""
+        """Return how many of the useful calls processed so far have this key."""
         return self._call_counts[key]
 
 
@@ -766,7 +765,7 @@ class _BranchTracker:
             if match is not None:
                 self._branch_at_call = match[1]
 
-    def update_from_switch_output(self, output: str) -> None:
+    def update_branch_from_switch_output(self, output: str) -> None:
         """Read the switches between branches from git's output.
 
         The branch before the first switch is unknown.
@@ -867,7 +866,7 @@ def _is_diff(block: Record) -> bool:
     return any(part.words[:1] == ("git",) and "diff" in part.words[1:3] for part in parts)
 
 
-def _is_work_tree_diff(simple_command: shell.SimpleCommand) -> bool:
+def _diffs_work_tree(simple_command: shell.SimpleCommand) -> bool:
     """Check whether a simple command is a ``git diff`` that does not name a commit."""
     operands = [
         word for word in simple_command.words[2:] if not word.startswith("-") or word == "--"
@@ -880,8 +879,8 @@ def _is_work_tree_diff(simple_command: shell.SimpleCommand) -> bool:
     return simple_command.words[:2] == ("git", "diff") and not is_of_commits
 
 
-_STATE_QUERY_COMMANDS = (("git", "diff"), ("git", "status"))
-_DIFF_FILE_PATTERN = compile_lazily(r"^diff --git a/(\S+) b/", re.MULTILINE)
+_GIT_STATE_QUERY_COMMANDS = (("git", "diff"), ("git", "status"))
+_FILE_IN_DIFF_PATTERN = compile_lazily(r"^diff --git a/(\S+) b/", re.MULTILINE)
 
 _CONTENT_SHOWING_SUBCOMMANDS = frozenset({"diff", "show", "view"})
 """The subcommands of git and gh that show contents, as in ``gh pr diff``."""
@@ -1051,7 +1050,7 @@ def _select_related_hunks(text: str, max_characters: int, request_words: frozens
 
 
 def _format_omitted_hunks(hunks: Sequence[str]) -> list[str]:
-    """Return the lines that replace successive omitted hunks of a diff.
+    """Return the lines that stand in for a run of omitted hunks of a diff.
 
     A single hunk is replaced by its header and its number of lines. Several hunks are replaced by
     one line with the number of hunks and their total number of lines.

@@ -34,7 +34,7 @@ MAX_PATH_CHARACTERS = 300
 # The note on a file if only the output of git shows that the file was changed.
 NAMED_BY_GIT_NOTE = "named by git only"
 # The note on a file if only a sub-agent's report says that the file was changed.
-NAMED_IN_REPORT_NOTE = "according to a sub-agent's report"
+NOTE_ON_FILE_NAMED_IN_REPORT = "according to a sub-agent's report"
 # The note on a file if the command that changes it failed, perhaps before it wrote the file.
 COMMAND_FAILED_NOTE = "its command failed"
 REMOVED_NOTE = "removed"
@@ -42,7 +42,7 @@ MOVED_NOTE = "moved to a path that contains a variable"
 # At most this many changed files are read from a single command.
 MAX_FILES_PER_COMMAND = 60
 # The maximum number of files listed that are known to be changed only from git's output.
-MAX_FILES_NAMED_BY_GIT = 8
+MAX_FILES_KNOWN_ONLY_FROM_GIT = 8
 # At most this many characters in a program's output are searched for the names of the files that
 # the program wrote.
 MAX_SEARCHED_OUTPUT_CHARACTERS = 20_000
@@ -159,7 +159,7 @@ def collect_touched_files(
     """
     touches_by_path: dict[str, list[FileTouch]] = {}
     for change in changes:
-        doubt_note = NAMED_IN_REPORT_NOTE if change.is_known_only_from_report else ""
+        doubt_note = NOTE_ON_FILE_NAMED_IN_REPORT if change.is_known_only_from_report else ""
         touches_by_path.setdefault(paths.make_relative_path(change.path, change.folder), []).append(
             FileTouch(change.position, doubt_note, is_new=change.is_new)
         )
@@ -183,7 +183,7 @@ def collect_touched_files(
 
 
 def _find_script_files(command: ShellCommand) -> Iterator[str]:
-    """Yield the paths that scripts in a command write.
+    """Yield the paths of the files that scripts in a command write.
 
     If the command works in several folders, the result is empty.
     """
@@ -393,7 +393,7 @@ def list_edits(touches_by_path: Mapping[str, Sequence[FileTouch]]) -> list[FileE
     edits: list[FileEdit] = []
     for path, touches in touches_by_path.items():
         for touch in touches:
-            if touch.doubt_note in {"", NAMED_IN_REPORT_NOTE}:
+            if touch.doubt_note in {"", NOTE_ON_FILE_NAMED_IN_REPORT}:
                 edits.append(FileEdit(path, touch.position.order, touch.is_new, touch.is_removed))
     return edits
 
@@ -472,15 +472,15 @@ def list_changed_files(
         if states.was_reverted(path) and not is_removed:
             continue
         listed_count += path in listed_only
-        if listed_count > MAX_FILES_NAMED_BY_GIT:
+        if listed_count > MAX_FILES_KNOWN_ONLY_FROM_GIT:
             continue  # Git may have listed hundreds of files.
         if is_removed:
             state = _format_removal_note(path, states, touches_by_path)
         else:
             state = _format_state_note(path, paths, states, branch)
         entry = _make_file_entry(path, last_touch, state, removals)
-        if path in listed_only and listed_count == MAX_FILES_NAMED_BY_GIT < len(listed_only):
-            other_files = format_count(len(listed_only) - MAX_FILES_NAMED_BY_GIT, "other")
+        if path in listed_only and listed_count == MAX_FILES_KNOWN_ONLY_FROM_GIT < len(listed_only):
+            other_files = format_count(len(listed_only) - MAX_FILES_KNOWN_ONLY_FROM_GIT, "other")
             entry = entry._replace(note=f"{entry.note}, as are {other_files}")
         yield entry
 
@@ -511,14 +511,14 @@ def _find_files_changed_by_others(
     """Return the files that another person or program may have changed.
 
     These are files that git lists as changed but that the session did not commit. If there are at
-    most MAX_FILES_NAMED_BY_GIT of them, return nothing, because so few files may be the session's
+    most MAX_FILES_KNOWN_ONLY_FROM_GIT of them, return nothing, because so few files may be the session's
     own work.
     """
     listed_only: list[str] = []
     for path in find_files_only_git_lists(touches_by_path):
         if _format_state_note(path, paths, states, branch) in {"", *POSSIBLY_UNCOMMITTED_STATES}:
             listed_only.append(path)
-    if len(listed_only) > MAX_FILES_NAMED_BY_GIT:
+    if len(listed_only) > MAX_FILES_KNOWN_ONLY_FROM_GIT:
         return frozenset(listed_only)
     return frozenset()
 

@@ -92,7 +92,7 @@ class PassedChecks:
         """The scopes of the commands that a runner printed in its last run, by the runner's key and
         the folder in which it ran."""
         self._passes: dict[tuple[str, bool], dict[_CheckScope, RecordPosition]] = {}
-        """The position of the last passed run for each scope, in the order of the positions.
+        """The position of the last passed run for each scope, sorted by position.
 
         The outer key consists of a program and a flag. The flag is True if the scope has filters.
         """

@@ -78,12 +78,12 @@ _WRITING_SERVER_TOOL_PATTERN = compile_lazily(
 )
 
 
-_NOTICE_PATTERN = compile_lazily(r"\[[^\[\]\n]{1,300}\]")
+_CLIENT_NOTICE_PATTERN = compile_lazily(r"\[[^\[\]\n]{1,300}\]")
 """A notice in brackets. Some summaries contain only such a notice and no other text."""
 
 
 class LineageFacts:
-    """The facts of a lineage. If ``is_sidechain`` is True, they are the facts of a sub-agent instead."""
+    """The facts of a lineage, or of a sub-agent if ``is_sidechain`` is True."""
 
     goal_status = ""
     interruption: Quote | None = None
@@ -102,8 +102,8 @@ class LineageFacts:
     client_checkout: SessionCheckout | None = None
     """The folder and the branch in the client's records, updated whenever the branch changes."""
     later_branch = ""
-    """A branch that the client recorded after the last message or result. The field is ``""`` if
-    the last message or result has the same branch."""
+    """A branch that the client recorded after the last message or result, or ``""`` if the last
+    message or result already has that branch."""
     instructions: Quote | None = None
     """The project's instructions, as the client last sent them."""
     instructions_name = ""
@@ -134,8 +134,7 @@ class LineageFacts:
         """The client's summaries from compactions and its recaps for a user who was away."""
         self.questions: list[Quote] = []
         self.agent_orders: dict[str, int] = {}
-        """The sequence number of the record that contains a sub-agent's result, by the sub-agent's
-        id."""
+        """Maps a sub-agent's id to the sequence number of the record that contains its result."""
         self.running_agents: dict[str, Quote] = {}
         """The tasks of sub-agents that have not reported yet, by the sub-agent's id."""
         self.skills: dict[str, Quote] = {}
@@ -152,7 +151,7 @@ class LineageFacts:
         self.goal: Quote | None = None
         self.sandbox: Quote | None = None
         """The restricted sandbox that the last message describes, or None. If several messages in a
-        row contain the same description, it is quoted from the first of them."""
+        row describe the same sandbox, the first of them is quoted."""
         self.plan_mode, self.plan_file = False, ""
         self.read_extent = ReadExtent()
         """How far the last file was read: the number of bytes and the number of lines."""
@@ -227,7 +226,7 @@ class LineageFacts:
         """Process one record. ``line_number`` is its line in the session, counted from 0."""
         if (record.get("isSidechain") is True) != self._is_sidechain:
             if not self._is_sidechain:
-                self._prepare_sidechain_facts().process_record(record, session_id, line_number)
+                self._make_sidechain_facts().process_record(record, session_id, line_number)
             return
         self._order += 1
         is_repeated = self._copy_detector.is_copy_of_earlier_record(record)
@@ -240,7 +239,7 @@ class LineageFacts:
         if handler is not None:
             handler(self, record, position)
 
-    def _prepare_sidechain_facts(self) -> LineageFacts:
+    def _make_sidechain_facts(self) -> LineageFacts:
         """Return the facts of the sub-agents whose records are in the session's own file.
 
         The sequence numbers in these facts continue from the session's records.
@@ -284,7 +283,7 @@ class LineageFacts:
         if prescan.is_sidechain != self._is_sidechain:
             if self._is_sidechain:
                 return True
-            return self._prepare_sidechain_facts().process_prescan(prescan, session_id, line_number)
+            return self._make_sidechain_facts().process_prescan(prescan, session_id, line_number)
         call = self._open_calls.get(prescan.call_id) if prescan.call_id else None
         if call is not None and call.tool_name in _TOOLS_WITH_RELEVANT_RESULTS:
             return False
@@ -309,7 +308,7 @@ class LineageFacts:
             or bool(records.answering_model(record))
             or records.read_token_counts(record)[1] > 0
         )
-        if not is_from_model and not script_calls.is_made_by_script(record):
+        if not is_from_model and not script_calls.was_written_by_script(record):
             return  # The text was written by the client or printed by this plugin.
         for block in records.list_blocks(record):
             kind = block.get("type")
@@ -391,9 +390,10 @@ class LineageFacts:
             self._process_skill(text, position)
 
     def _process_skill(self, text: str, position: RecordPosition) -> None:
-        """Process a skill's text.
+        """Process the text of a skill.
 
-        The skill was loaded by the client, or by the user's command just before the text.
+        Either the client loaded the skill itself, or the user loaded it with the command just
+        before the text.
         """
         last_prompt = self.prompts.quotes[-1] if self.prompts.quotes else None
         name = facts.find_skill_name(text)
@@ -440,7 +440,7 @@ class LineageFacts:
             text = get_string(block, "text").strip()
             if text and known_texts.isdisjoint({text, mark_pastes(text)}):
                 new_texts.append(text)
-        if all(map(_NOTICE_PATTERN.fullmatch, new_texts)):
+        if all(map(_CLIENT_NOTICE_PATTERN.fullmatch, new_texts)):
             return ""
         return "\n".join(new_texts)
 

@@ -137,7 +137,7 @@ class _CommitHistory:
             self._rebase_branch(rebase_match[1], is_pull="pull" in run.command)
         self._branch = read_branch(run) or self._branch
         if "log" in run.command:
-            self._read_new_hashes(run)
+            self._process_new_commit_hashes(run)
 
     def _process_git_command(
         self, git_arguments: Sequence[str], run: ShellRun, new_commits: list[Commit]
@@ -217,7 +217,7 @@ class _CommitHistory:
     def _reset_branch(self, operands: Sequence[str]) -> None:
         """Drop the commits that a reset removes from the branch."""
         if len(operands) != 1:
-            return  # Such a command resets files and not the branch.
+            return  # Such a command resets files, not the branch.
         target = operands[0]
         current = self._list_commits_on_current_branch()
         if count := parse_commit_count_before_head(target):
@@ -262,7 +262,7 @@ class _CommitHistory:
             commit.branch = branch
         self._branch = branch
 
-    def _read_new_hashes(self, run: ShellRun) -> None:
+    def _process_new_commit_hashes(self, run: ShellRun) -> None:
         """Read the new hashes of rebased commits from a log. The commits are recognized by their subjects."""
         rebased_commits = [commit for commit in self.commits if commit.is_rebased]
         if not rebased_commits:

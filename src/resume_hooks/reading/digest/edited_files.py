@@ -12,7 +12,7 @@ from resume_hooks.reading.digest.file_states import FileEdit
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
 
-_CLIENT_FILE_PATTERN = compile_lazily(r"\A(?:/|[A-Z]:).*/\.claude/")
+_CLIENT_INTERNAL_FILE_PATTERN = compile_lazily(r"\A(?:/|[A-Z]:).*/\.claude/")
 """A file that belongs to the client, such as a plan. Checks do not read it."""
 
 _DOCUMENT_PATTERN = compile_lazily(r"\.(?:mdx?|rst|txt|log|out)\Z|/?\bLICENSE\Z")
@@ -25,7 +25,7 @@ MAX_NAMED_FILES = 2
 
 
 class EditedFiles:
-    """The last edit of each file, and its time. Temporary files are not included.
+    """The last edit of each file and the time of that edit. Temporary files are not included.
 
     ``find_checkout`` returns the checkout that contains a path or folder, or ``""`` if it is
     unknown.
@@ -36,7 +36,7 @@ class EditedFiles:
         orders: dict[str, int] = {}
         for edit in edits:
             orders[edit.path] = max(orders.get(edit.path, 0), edit.order)
-        own_paths = [path for path in orders if _CLIENT_FILE_PATTERN.match(path) is None]
+        own_paths = [path for path in orders if _CLIENT_INTERNAL_FILE_PATTERN.match(path) is None]
         own_paths.sort(key=lambda path: orders[path])
         code_paths = [path for path in own_paths if _DOCUMENT_PATTERN.search(path) is None]
         self._edits = _SortedEdits([(orders[path], path) for path in own_paths], find_checkout)
@@ -44,7 +44,9 @@ class EditedFiles:
             [(orders[path], path) for path in code_paths], find_checkout
         )
 
-    def describe_edits_after_pass(self, result_position: RecordPosition, folder: str) -> str:
+    def describe_edits_after_passed_check(
+        self, result_position: RecordPosition, folder: str
+    ) -> str:
         """Return a note on the files that were edited after a check passed in ``folder``, or ``""``.
 
         Documents are ignored, because tests and builds do not read them.

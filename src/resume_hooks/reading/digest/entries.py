@@ -60,7 +60,7 @@ MAX_ENTRY_TEXT_CHARACTERS = 2_000
 MAX_MESSAGE_CHARACTERS = 20_000
 MAX_COUNT_IN_STORED_DIGEST = 10**12  # A larger count in a stored digest is invalid.
 _RECORD_REFERENCE_PATTERN = compile_lazily(r"[^\s:]{1,300}:\d{1,9}")
-_FRESH_CHILD_TYPES = frozenset({"handoff", "rollover"})
+_FRESH_CHILD_KINDS = frozenset({"handoff", "rollover"})
 
 
 class MessageKind(StrEnum):
@@ -92,8 +92,8 @@ _MESSAGE_KINDS = frozenset(MessageKind)
 class TalkMessage(NamedTuple):
     """A message of the talk, without blank lines, and its reference (``<session id>:<record>``).
 
-    ``superseded_sentences`` lists the sentences in the message that the user revoked later. Each
-    sentence comes with the reference of the message that revokes it.
+    ``superseded_sentences`` contains the sentences in the message that the user later revoked, each
+    with the reference of the message that revokes it.
     """
 
     kind: MessageKind
@@ -217,7 +217,7 @@ def filter_digest(
 
 
 def rewrite_digest(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
-    """Return a digest in which the result of ``rewrite`` replaces each text."""
+    """Return a copy of the digest in which ``rewrite`` was applied to each text."""
     talk = []
     for message in digest.talk:
         revocations = tuple(
@@ -342,7 +342,7 @@ def read_digest(file: str | SharedFile) -> Digest | None:
     if (
         first_record is None
         or get_string(get_mapping(first_record, "continue_metadata"), "continuation_type")
-        not in _FRESH_CHILD_TYPES
+        not in _FRESH_CHILD_KINDS
     ):
         return None
     digests = (
@@ -365,7 +365,7 @@ def parse_digest(record: Record) -> Digest | None:
     sections = {
         name: entries
         for name in SECTION_NAMES
-        if (entries := tuple(_parse_entries(rows.get(name))))
+        if (entries := tuple(_parse_digest_entries(rows.get(name))))
     }
     return Digest(
         sections,
@@ -386,7 +386,7 @@ def parse_digest(record: Record) -> Digest | None:
     )
 
 
-def _parse_entries(rows: object) -> Iterator[DigestEntry]:
+def _parse_digest_entries(rows: object) -> Iterator[DigestEntry]:
     for row in rows if isinstance(rows, list) else ():
         is_well_formed = isinstance(row, list) and len(row) == len(DigestEntry._fields)
         if is_well_formed and all(isinstance(cell, str) for cell in row):
@@ -422,12 +422,12 @@ def _parse_former_talk(rows: Record) -> list[TalkMessage]:
 
     The first prompt is stored first. The other prompts follow, latest first.
     """
-    goal_entries = list(_parse_entries(rows.get("goal")))
+    goal_entries = list(_parse_digest_entries(rows.get("goal")))
     requests = []
     for row in (*goal_entries[:1], *goal_entries[:0:-1]):
         requests.append(TalkMessage(MessageKind.REQUEST, row.ref, row.text))
     closing_messages = []
-    for row in _parse_entries(rows.get("last")):
+    for row in _parse_digest_entries(rows.get("last")):
         closing_messages.append(TalkMessage(MessageKind.CLOSING, row.ref, row.text))
     return [*requests, *closing_messages]
 

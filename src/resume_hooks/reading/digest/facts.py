@@ -28,7 +28,7 @@ _PATH_INPUT_NAMES = (
     "target_file",
     "filename",
 )
-# This many characters are kept at the start and at the end of a long output.
+# This many characters are kept at each end of a long output: at its start and at its end.
 MAX_OUTPUT_END_CHARACTERS = 2_000
 OMITTED_MIDDLE_LINE = "[... the middle of the output is left out ...]"
 """The line that replaces the middle of a long output."""
@@ -45,7 +45,7 @@ _TASK_NOTIFICATION_PATTERN = compile_lazily(
 )
 
 SERVER_TOOL_PREFIX = "mcp__"  # The names of MCP servers' tools start with this prefix.
-_ANSWER_PREFIXES = (
+_USER_ANSWER_PREFIXES = (
     "User has answered your questions",
     "The user answered",
     "Your questions have been answered",
@@ -82,13 +82,13 @@ _INVALID_CALL_TAG = "<tool_use_error>"
 _TASK_NUMBER_PATTERN = compile_lazily(r"#(\w{1,20})")
 _DONE_STATUSES = frozenset({"completed", "deleted", "cancelled"})
 
-# A queued prompt is compared with this number of the latest prompts.
+# A queued prompt is compared with the latest prompts, at most this many.
 MAX_COMPARED_PROMPTS = 4
 # A prompt that left the queue is compared with at most this number of queued prompts.
 MAX_COMPARED_QUEUED_PROMPTS = 50
 
 INTERRUPTION_PREFIX = "[Request interrupted"
-"""The start of the client's note that says that the user interrupted a turn."""
+"""The start of the note in which the client records that the user interrupted a turn."""
 
 _INSERTED_TEXT_PREFIXES = (
     "<channel ",
@@ -186,7 +186,7 @@ _QUEUED_COMMAND_PREFIXES = (
 
 
 class RecordPosition(NamedTuple):
-    """The position of a record: the id of its session, and its number there, counted from 0.
+    """The position of a record: its session's id, and its number in that session, counted from 0.
 
     ``order`` is the sequence number of the record among all records that were read.
     """
@@ -299,8 +299,8 @@ def find_refusal(
 ) -> Refusal | None:
     """Return the refusal of a call by the user or by a rule of the client, or None if there is none.
 
-    A file's contents or a server's error may start with the words of a user's refusal. Therefore
-    these words are only trusted in results that come from the client: in the result of a tool that
+    A file's contents or a server's error may start with the same words as a refusal. Therefore a
+    refusal is recognized only in results that come from the client: in the result of a tool that
     changes files, and in an error of any tool except a server's tool.
     """
     uuid, denial_kind = get_string(record, "uuid"), get_string(record, "toolDenialKind")
@@ -334,7 +334,7 @@ def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[t
         for question, answer in recorded_answers.items()
         if isinstance(answer, str)
     ]
-    if pairs or not text.startswith(_ANSWER_PREFIXES):
+    if pairs or not text.startswith(_USER_ANSWER_PREFIXES):
         return pairs
     search_start = 0
     for row in records.list_objects(call.inputs.get("questions")):
@@ -351,7 +351,10 @@ def find_chosen_answers(call: PendingCall, details: Record, text: str) -> list[t
 
 
 def find_clarified_answers(text: str) -> list[tuple[str, str]]:
-    """Return the questions and answers that a user gave before asking to discuss the other questions."""
+    """Return the answers that a user gave before asking to discuss the remaining questions.
+
+    Each answer is preceded by its question.
+    """
     if _CLARIFICATION_REQUEST_PREFIX in text:
         return _CLARIFIED_ANSWER_PATTERN.findall(text)
     return []
@@ -373,7 +376,7 @@ def make_shell_run(
     is_background = records.TASK_FIELD in block or _runs_in_background(details, text)
     match = _EXIT_CODE_PATTERN.match(text)
     if records.EXIT_STATUS_FIELD in block:
-        status = _read_recorded_status(block, has_failed=has_failed)
+        status = _read_recorded_exit_status(block, has_failed=has_failed)
     elif match:
         status = int(match[1])
     elif has_failed or is_background:
@@ -393,7 +396,7 @@ def make_shell_run(
     )
 
 
-def _read_recorded_status(block: Record, *, has_failed: bool) -> int | None:
+def _read_recorded_exit_status(block: Record, *, has_failed: bool) -> int | None:
     """Return the exit status from a converted result of another agent's session, or None if unknown."""
     status = block[records.EXIT_STATUS_FIELD]
     if status is None or (has_failed and not records.parse_positive_count(status)):
@@ -408,11 +411,11 @@ _CTRL_C_CHARACTER = "\x03"
 def update_polled_run(
     run: ShellRun, poll: PendingCall, block: Record, text: str, position: RecordPosition
 ) -> ShellRun:
-    """Return the run of a command that was still running, updated with the output that a poll shows.
+    """Update the run of a command with the output that a later poll shows, and return it.
 
     The command may already have ended at the time of the poll, even if no exit status is known,
-    because some scripts print none. If the session sent Ctrl-C to a command, the command is treated
-    as interrupted, unless it ended with status 0.
+    because some scripts print none. If the session sent Ctrl-C to the command, the command is
+    treated as interrupted, unless it ended with status 0.
     """
     status: int | None = None
     if block.get(records.EXIT_STATUS_FIELD) is not None:
@@ -437,11 +440,11 @@ def _shorten_output(text: str) -> str:
     if is_placeholder(text):
         return ""
     if len(text) > 2 * MAX_OUTPUT_END_CHARACTERS:
-        return _keep_output_ends(text)
+        return _keep_start_and_end_of_output(text)
     return text
 
 
-def _keep_output_ends(output: str) -> str:
+def _keep_start_and_end_of_output(output: str) -> str:
     """Return the start and the end of a long output, without the incomplete lines next to the cut."""
     head, tail = output[:MAX_OUTPUT_END_CHARACTERS], output[-MAX_OUTPUT_END_CHARACTERS:]
     head_end, tail_start = head.rfind("\n"), tail.find("\n")
@@ -462,7 +465,7 @@ def find_task_id(record: Record, block: Record, text: str) -> str:
 
 
 def parse_task_ending(text: str) -> TaskEnding | None:
-    """Return the end of a background command that the client's notification reports, or None."""
+    """Return what a notification of the client says about the end of a background command, or None."""
     if text.startswith(_NOTIFICATION_TAG):
         match = _TASK_NOTIFICATION_PATTERN.search(text[: 2 * MAX_OUTPUT_END_CHARACTERS])
     else:
@@ -500,7 +503,7 @@ def find_report(text: str) -> str:
 
 
 class Todo(NamedTuple):
-    """A task in the session's todo list, with its status as the client calls it and its position."""
+    """A task in the session's todo list, with its position and the client's name for its status."""
 
     text: str
     status: str
@@ -576,7 +579,7 @@ class TodoList:
         return max((row.last_update_order for row in rows), default=0)
 
     def is_done_after(self, record_order: int) -> bool:
-        """Check whether the todos after the record with this sequence number are all done.
+        """Check whether all todos written after the record with this sequence number are done.
 
         If no todo was written after that record, return False.
         """

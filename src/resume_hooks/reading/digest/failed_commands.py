@@ -38,13 +38,14 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 # the failed one.
 MAX_COMMANDS_BEFORE_REPLACEMENT = 12
 # An error can be listed as open only if it occurred in one of this many latest turns.
-MAX_TURNS_WITH_OPEN_ERRORS = 3
+MAX_TURNS_SEARCHED_FOR_OPEN_ERRORS = 3
 # The maximum number of characters shown of a failed command. The command's output follows them.
 MAX_FAILED_COMMAND_CHARACTERS = 120
 # The maximum number of characters to read from a tool's error message.
 MAX_TOOL_ERROR_CHARACTERS = 1_000
-# The parts of a failed chain that passed later are quoted with at most this number of characters.
-MAX_QUOTED_PARTS_CHARACTERS = 80
+# If some parts of a failed command chain passed later, they are quoted with at most this many
+# characters in all.
+MAX_QUOTED_COMMAND_PARTS_CHARACTERS = 80
 # At most this many rows are quoted from a failed command's output.
 MAX_QUOTED_ERROR_ROWS = 3
 MAX_QUOTED_ERROR_CHARACTERS = 320  # The maximum total number of characters in the quoted rows.
@@ -122,7 +123,7 @@ def list_replaced_commands(
             else:
                 verb = "ran" if replacement.may_have_succeeded else "failed in another way"
             text = f"{text}; then `{shown_key}` {verb}"
-        note = _describe_edits_since(failed_command, edited_files)
+        note = _describe_later_edits(failed_command, edited_files)
         yield make_entry(text, failed_command.run.position, note, MAX_COMMAND_CHARACTERS)
 
 
@@ -133,7 +134,7 @@ def _checks_or_changes_something(command: ShellCommand) -> bool:
     return is_check(command) or command.program.startswith(_STATE_CHANGING_PROGRAM_PREFIXES)
 
 
-def _describe_edits_since(failed_command: ShellCommand, edited_files: EditedFiles) -> str:
+def _describe_later_edits(failed_command: ShellCommand, edited_files: EditedFiles) -> str:
     """Return a note on the files that were edited after a check failed, or ``""``."""
     if is_verification(failed_command):
         folder = failed_command.run_folder
@@ -156,7 +157,7 @@ def _find_replacement(
             return other
     if ONE_TIME_COMMAND_PATTERN.search(failed_command.run.command):
         return None
-    return _find_run_with_other_path(failed_command, later_commands)
+    return _find_same_command_with_other_path(failed_command, later_commands)
 
 
 # If two commands have this fraction of their words in common, one may replace the other.
@@ -174,15 +175,15 @@ _STATE_CHANGING_PROGRAM_PREFIXES = (
 """Programs that do not check anything, but whose failures are relevant."""
 
 
-def _find_run_with_other_path(
+def _find_same_command_with_other_path(
     failed_command: ShellCommand, later_commands: Sequence[ShellCommand]
 ) -> ShellCommand | None:
     """Return the next run of the same command with a different path to its program, or None."""
-    key = _make_key_without_paths(failed_command)
+    key = _make_comparison_key_without_paths(failed_command)
     for command in later_commands:
         if (
             command.command_key != failed_command.command_key
-            and _make_key_without_paths(command) == key
+            and _make_comparison_key_without_paths(command) == key
         ):
             return command
     return None
@@ -214,7 +215,7 @@ def list_open_errors(
     for command in commands:
         # A run that the user stopped says nothing about an earlier failure of the command.
         if command.program and command.run.status != INTERRUPTED_EXIT_STATUS:
-            last_commands[_make_key_without_paths(command)] = command
+            last_commands[_make_comparison_key_without_paths(command)] = command
     successful_commands = [command for command in commands if command.may_have_succeeded]
     for command in sorted(
         last_commands.values(), key=lambda command: command.run.position.order, reverse=True
@@ -235,7 +236,7 @@ def list_open_errors(
         if not _is_resolved(command, successful_commands):
             notes = [
                 _describe_passed_parts(command, successful_commands),
-                _describe_edits_since(command, edited_files),
+                _describe_later_edits(command, edited_files),
             ]
             yield make_entry(
                 f"{_quote_failed_command(command)} {failure}",
@@ -260,12 +261,14 @@ def _describe_passed_parts(
         passed_parts = [part for part in command.parts if part in suspects]
         if passed_parts:
             text = " && ".join(shlex.join(part.words) for part in passed_parts)
-            shown_text = cut_line(redact_and_remember_secrets(text), MAX_QUOTED_PARTS_CHARACTERS)
+            shown_text = cut_line(
+                redact_and_remember_secrets(text), MAX_QUOTED_COMMAND_PARTS_CHARACTERS
+            )
             return f"the part `{shown_text}` passed later, at :{command.run.result_position.record_number}"
     return ""
 
 
-def _make_key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...]:
+def _make_comparison_key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...]:
     """Return a key of a command that ignores the folders of its programs.
 
     For example, ``/usr/bin/git log`` and ``git log`` have the same key.
@@ -314,7 +317,7 @@ def _is_resolved(failed_command: ShellCommand, successful_commands: Sequence[She
 
 
 def _list_possibly_failed_parts(failed_command: ShellCommand) -> list[SimpleCommand]:
-    """Return the tests and linters in a failed chain that may have failed.
+    """Return the tests and linters in a failed chain that may have caused the failure.
 
     Builds are left out, because passing tests also prove that the build works. Formatters are left
     out, because their error messages name the formatter.
@@ -347,7 +350,7 @@ _TEST_RESULT_PATTERN = compile_lazily(
 
 
 class _ProgramAndToolNames(NamedTuple):
-    """The programs, and the tools such as ``pytest``, whose success proves that a failure is fixed."""
+    """The programs and the tools (for example ``pytest``) whose success proves that a failure is fixed."""
 
     programs: frozenset[str]
     tool_names: frozenset[str]
@@ -358,7 +361,7 @@ def _list_programs_whose_success_shows_fix(
 ) -> _ProgramAndToolNames:
     """Return the programs and tools whose success proves that these simple commands work.
 
-    If one of the commands is a build, the programs include all that compile the same code.
+    If one of the commands is a build, the result includes all programs that compile the same code.
     """
     programs = set(_list_programs(simple_commands))
     for program in programs & _COMPILING_COMMANDS_BY_BUILD.keys():
@@ -395,7 +398,7 @@ _MULTIPURPOSE_TOOLS = frozenset({
     "git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout", "go", "cargo", "npm", "npx",
     "yarn", "pnpm", "bun", "deno", "uv", "poetry", "mise", "make", "just", "mvn", "gradle", "gradlew", "dotnet",
 })  # fmt: skip
-"""Tools whose subcommands have nothing in common, or that only start another program."""
+"""Tools that have unrelated subcommands, or that only start another program."""
 
 _FILE_MOVING_PROGRAMS = frozenset({"cp", "mv", "rm", "mkdir"})
 """Programs that only copy, move, delete or create files and folders."""

@@ -3,7 +3,7 @@
 The states are derived from the session's own git commands and their output, oldest first.
 
 Invariant: a file is reported as committed only if a commit certainly includes it. This is certain
-if the file was added before the commit, if the commit included everything, or if a later ``git
+if the file was added before the commit, if the commit included all changes, or if a later ``git
 status`` no longer lists the file. Changes that users and sub-agents make outside the session are
 unknown.
 """
@@ -40,11 +40,11 @@ STAGED_STATE = "staged, not committed"
 CONFLICTING_STATE = "in conflict"
 MAYBE_COMMITTED_STATE = "open or in a commit that the session did not make"
 COMMITTED_BY_OTHERS_STATE = "in a commit that the session did not make"
-MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE = "open or committed on the branch that was left"
+MAYBE_COMMITTED_ON_PREVIOUS_BRANCH_STATE = "open or committed on the branch that was left"
 STASHED_STATE = "in a git stash"
 REVERTED_STATE = "reverted: no change is left"
 UNCHANGED_FILE_STATE = "unchanged in the last git status"
-NOT_IN_DIFF_STATE = "no unstaged change in the last git diff"
+MISSING_FROM_DIFF_STATE = "no unstaged change in the last git diff"
 UNCOMMITTED_STATES = frozenset({NOT_COMMITTED_STATE, STAGED_STATE})
 POSSIBLY_UNCOMMITTED_STATES = UNCOMMITTED_STATES | {CONFLICTING_STATE, MAYBE_COMMITTED_STATE}
 """The states of a file with changes that may still have to be committed."""
@@ -66,10 +66,10 @@ _LOG_ROW_START_PATTERN = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) \S")
 _CREATED_FILE_PATTERN = compile_lazily(r"\n create mode \d{1,9} (.+)")
 _DELETED_IN_COMMIT_PATTERN = compile_lazily(r"(?:\A|\n) delete mode \d{1,9} (.+)")
 _DELETED_IN_STATUS_PATTERN = compile_lazily(r"(?:\A|\n)(?:\s{1,8}deleted: +|(?: D|D[ MD]) )(\S.*)")
-_STAGED_NAME_PATTERN = compile_lazily(r"(?:\A|\n)(?:[AMT]|R\d{0,3}\t([^\t\n]+))\t([^\t\n]+)")
+_STAGED_FILE_NAME_PATTERN = compile_lazily(r"(?:\A|\n)(?:[AMT]|R\d{0,3}\t([^\t\n]+))\t([^\t\n]+)")
 _DIFF_SUMMARY_PATTERN = compile_lazily(r"\s*(?:cd \S+ && )?git diff --stat\s*")
 _DIFF_ROW_PATTERN = compile_lazily(r"(?:\A|\n) ?(\S+) +\| +(?:\d+ ?[+-]*|Bin [^\n]*)(?=\n|\Z)")
-_DIFF_COUNT_PATTERN = compile_lazily(r"(?:\A|\n) ?(\d{1,6}) files? changed")
+_CHANGED_FILE_COUNT_PATTERN = compile_lazily(r"(?:\A|\n) ?(\d{1,6}) files? changed")
 _DIFF_CONTENT_PATTERN = compile_lazily(
     r"(?:\A|\n)diff --git a/\S+ b/(\S+)\n(?:new file mode \d{6}\n)?index [0-9a-f]{7,40}\.\.([0-9a-f]{7,40})"
 )
@@ -81,14 +81,14 @@ _CLEAN_STATUS_MESSAGES = (
     "nothing to commit, working tree clean",
     "nothing to commit (working directory clean)",
 )
-_SHORT_STATUS_OPTIONS = frozenset({"-s", "--short", "--porcelain", "-sb", "-bs"})
+_OPTIONS_FOR_SHORT_STATUS = frozenset({"-s", "--short", "--porcelain", "-sb", "-bs"})
 _TRACKED_FILES_ONLY_OPTIONS = frozenset({"-u", "--update"})
 _STATUS_CHANGING_SUBCOMMANDS = frozenset(
     {"checkout", "switch", "stash", "merge", "pull", "rebase", "clean", "reset"}
 )
 """Git subcommands after which ``git status`` may list different files."""
 
-_COMMITTING_VERB_PATTERN = compile_lazily(
+_COMMIT_CREATING_SUBCOMMAND_PATTERN = compile_lazily(
     r"\bgit\b[^\n;&|]*?\s(commit|revert|cherry-pick|merge|pull|rebase|am)(?!\S)"
 )
 _HASH_PATTERN = compile_lazily(r"[0-9a-f]{7,40}")
@@ -208,7 +208,7 @@ class _GitStatus(NamedTuple):
 class FileStates:
     """The states of files, and the new paths of files that were moved.
 
-    ``listed_only_paths`` are the files that only git's output reports as changed by the session.
+    ``listed_only_paths`` are the files whose change by the session is known only from git's output.
     ``other_roots`` are the roots of checkouts outside the home folder.
     """
 
@@ -230,15 +230,14 @@ class FileStates:
         change."""
         self.last_status_position: RecordPosition | None = None
         """The position of the last complete ``git status``, or None if a later command may have
-        made it outdated."""
+        changed the status."""
         self.uses_git = False
         self.stopped_merges: dict[str, StoppedMerge] = {}
         """The merges that stopped with conflicts and are not finished, by checkout. The paths of
         their files are written as in the digest's entries."""
         self._states_before_merge: dict[str, FileState] = {}
         self.foreign_commits: list[str] = []
-        """The hashes of the commits that were not made by a git command in the session, the latest
-        last."""
+        """The hashes of the commits that no git command in the session made, oldest first."""
         self.foreign_commits_position: RecordPosition | None = None
         self._top_commits: dict[str, str] = {}
         """The hash of the top commit, by checkout. A checkout is removed from this mapping if a
@@ -261,11 +260,11 @@ class FileStates:
         self._diff_paths: set[str] = set()
         """The known files in the last complete list of unstaged changes that git printed."""
         self._reverting_commits: dict[str, RecordedCommit] = {}
-        """Maps the first characters of a reverted commit's hash to the commit that reverted this
-        commit."""
+        """Maps the first characters of the hash of a reverted commit to the commit that reverted
+        it."""
         self._content_hashes: dict[str, str] = {}
-        """By file, the hash of the content that the last diff of the work tree showed. An edit of
-        the file removes its hash."""
+        """Maps each file to the hash of the content that the last diff of the work tree showed. An
+        edit of the file removes its hash."""
         self._empty_checkouts: set[str] = set()
         """The checkouts that ``git init`` created and that have no commits."""
         self._commits_by_checkout: dict[str, list[RecordedCommit]] = {}
@@ -286,7 +285,8 @@ class FileStates:
         if edit.is_removal:
             self.removed_paths.add(path)
             return
-        # A dict keeps the position of an existing key, but the latest change must be last.
+        # Assigning to an existing key would keep its old position, so the key is removed first: the
+        # latest change must be last.
         self.states.pop(path, None)
         self.states[path] = FileState(NOT_COMMITTED_STATE)
         self.removed_paths.discard(path)
@@ -301,7 +301,7 @@ class FileStates:
         self._commit_count_by_path[path] = self._commit_count
 
     def process_git_call(self, call: GitCall) -> None:
-        """Process a git command."""
+        """Update the states of the files that a git command affected."""
         self.uses_git = True
         verb, arguments = call.arguments[0], call.arguments[1:]
         if verb in _STATUS_CHANGING_SUBCOMMANDS or (
@@ -322,7 +322,7 @@ class FileStates:
         elif verb == "stash" and not call.run.has_failed:
             self._process_stash(call, arguments)
         elif verb == "diff" and not call.run.has_failed:
-            self._process_staged_names(call, arguments)
+            self._process_staged_file_names(call, arguments)
             self._process_diff_summary(call)
             self._process_diff_contents(call, arguments)
         elif verb in {"checkout", "restore", "reset"} and not call.run.has_failed:
@@ -369,9 +369,9 @@ class FileStates:
         later_paths = {edit.path for edit in edits if edit.order > leaving_order}
         for path in self._list_paths_in_same_checkout("."):
             if self.states[path].label in UNCOMMITTED_STATES and path not in later_paths:
-                self.states[path] = FileState(MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE)
+                self.states[path] = FileState(MAYBE_COMMITTED_ON_PREVIOUS_BRANCH_STATE)
 
-    def list_files_in_state(self, state_label: str) -> list[str]:
+    def list_files_with_state_label(self, state_label: str) -> list[str]:
         """Return the files with the state ``state_label`` that were not removed, the latest last."""
         files: list[str] = []
         for path, state in self.states.items():
@@ -648,12 +648,12 @@ class FileStates:
             self.last_status_position = call.run.result_position
             self._status_valid_until = self._commit_count + MAX_COMMITS_AFTER_STATUS
 
-    def _process_staged_names(self, call: GitCall, arguments: Sequence[str]) -> None:
+    def _process_staged_file_names(self, call: GitCall, arguments: Sequence[str]) -> None:
         """Process the staged and moved files in the output of ``git diff --cached --name-status``."""
         if "--name-status" not in arguments or not {"--cached", "--staged"}.intersection(arguments):
             return
         root = self.find_checkout(call.folder)
-        for old_name, path in _STAGED_NAME_PATTERN.findall(call.run.output):
+        for old_name, path in _STAGED_FILE_NAME_PATTERN.findall(call.run.output):
             shown_path = self.format_path_for_entry(path, root)
             if old_name:
                 self._process_listed_move(self.format_path_for_entry(old_name, root), shown_path)
@@ -671,7 +671,7 @@ class FileStates:
         if _DIFF_SUMMARY_PATTERN.fullmatch(call.run.command) is None:
             return
         names = _DIFF_ROW_PATTERN.findall(call.run.output)
-        count = _DIFF_COUNT_PATTERN.search(call.run.output)
+        count = _CHANGED_FILE_COUNT_PATTERN.search(call.run.output)
         if len(names) != (int(count[1]) if count else 0) or (call.run.output and not names):
             return
         tails = tuple(name.removeprefix("...") for name in names)
@@ -683,7 +683,7 @@ class FileStates:
                 missing_paths.append(path)
         self._diff_paths = listed_paths
         for path in missing_paths:
-            self.states[path] = FileState(NOT_IN_DIFF_STATE)
+            self.states[path] = FileState(MISSING_FROM_DIFF_STATE)
         for path in paths if missing_paths else ():
             if self.states[path].label == STAGED_STATE:
                 self.states[path] = FileState(MAYBE_COMMITTED_STATE)
@@ -714,11 +714,11 @@ class FileStates:
             path = self.format_path_for_entry(name, root)
             state = self.states.get(path, FileState(""))
             if shows_head:
-                self._compare_with_head(path, content_hash, call)
+                self._apply_comparison_with_head(path, content_hash, call)
             elif not shows_commit and (state.label == STAGED_STATE or not shows_index):
                 self._content_hashes[path] = content_hash
 
-    def _compare_with_head(self, path: str, content_hash: str, call: GitCall) -> None:
+    def _apply_comparison_with_head(self, path: str, content_hash: str, call: GitCall) -> None:
         """Mark an open file as committed if ``HEAD`` contains the same content.
 
         ``content_hash`` is the hash of the file in ``HEAD``, as a diff shows it.
@@ -776,7 +776,7 @@ class FileStates:
         if any(words in output for words in _CLEAN_STATUS_MESSAGES):
             is_complete = is_complete and not _STATUS_HEADING_PATTERN.search(output)
             return _GitStatus(frozenset(), frozenset(), frozenset(), is_complete)
-        if _SHORT_STATUS_OPTIONS.intersection(arguments):
+        if _OPTIONS_FOR_SHORT_STATUS.intersection(arguments):
             if not call.is_last_command_printing_status:
                 return None
             rows = (
@@ -819,7 +819,7 @@ class FileStates:
         """Process the new path of a file that was moved according to git's output."""
         self.new_paths[old_path] = new_path
         if old_path in self.states:
-            self._move_state(old_path, new_path, by_git=True)
+            self._transfer_state_to_new_path(old_path, new_path, by_git=True)
 
     def process_move_command(self, arguments: Sequence[str], folder: str, *, by_git: bool) -> None:
         """Process a move from one path to another. With ``by_git``, the next commit includes the move."""
@@ -836,9 +836,11 @@ class FileStates:
         self.new_paths.pop(new_path, None)
         self.new_paths[old_path] = "" if "$" in new_path else new_path
         for path in [path for path in self.states if f"{path}/".startswith(f"{old_path}/")]:
-            self._move_state(path, f"{new_path}{path[len(old_path) :]}", by_git=by_git)
+            self._transfer_state_to_new_path(
+                path, f"{new_path}{path[len(old_path) :]}", by_git=by_git
+            )
 
-    def _move_state(self, old_path: str, new_path: str, *, by_git: bool) -> None:
+    def _transfer_state_to_new_path(self, old_path: str, new_path: str, *, by_git: bool) -> None:
         """Give the state of a moved file to its new path, unless the new path contains a variable."""
         state = self.states[old_path]
         if old_path in self.listed_only_paths or state.label == STASHED_STATE:
@@ -902,7 +904,7 @@ class FileStates:
         """
         if call.arguments[0] != "revert" or call.run.has_failed:
             return
-        first_verb = _COMMITTING_VERB_PATTERN.search(call.run.command)
+        first_verb = _COMMIT_CREATING_SUBCOMMAND_PATTERN.search(call.run.command)
         commits = []
         for branch, name in _COMMIT_OUTPUT_PATTERN.findall(call.run.output):
             commits.append(RecordedCommit(name, branch))

@@ -199,7 +199,10 @@ def _is_known_checkout(checkout: SessionCheckout, branches: Mapping[str, str]) -
 def _may_have_switched_branch(
     commands: Sequence[ParsedRun], first_order: int, last_order: int
 ) -> bool:
-    """Check whether a command between two records mentions git and so may have switched branches."""
+    """Check whether a command between two records may have switched branches.
+
+    Every command that mentions git may have done so.
+    """
     return any(
         first_order < run.position.order <= last_order and "git" in run.command
         for run, _ in commands
@@ -236,7 +239,7 @@ def find_run_folder(run: ShellRun, simple_commands: tuple[shell.SimpleCommand, .
 def find_folder_removals(commands: Iterable[ParsedRun]) -> Iterator[FolderRemoval]:
     """Yield the folders that commands removed, each with the sequence number of the command.
 
-    Only worktrees, and folders removed with ``rm -r``, are found.
+    Only removed worktrees and folders removed with ``rm -r`` are found.
     """
     for run, parts in commands:
         if run.has_failed or not ("worktree" in run.command or "rm " in run.command):

@@ -16,7 +16,7 @@ MIN_REPLACED_CHARACTERS = 20
 # If a later edit wrote more than this fraction of the changed text, only the later edit is shown.
 MAX_REPLACED_TEXT_FRACTION = 0.6
 MAX_REPLACEMENTS = 300  # At most this many later replacements are applied to one text.
-# The maximum number of positions in a text at which an overlap with a later edit is looked for.
+# Search at most this many positions in a text for an overlap with a later edit.
 MAX_OVERLAP_POSITIONS_TRIED = 5
 OMITTED_ROW = "[...]"  # The line between the texts of two edits in one call.
 

@@ -15,8 +15,8 @@ from resume_hooks.reading.digest.facts import Quote
 from resume_hooks.reading.digest.talk import MAX_TYPED_CHARACTERS
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# A row has at most MAX_ROW_CHARACTERS characters. The first MAX_OFFER_CHARACTERS characters of an
-# offer always fit into the row.
+# A row has at most MAX_ROW_CHARACTERS characters. If it quotes an offer, the first
+# MAX_OFFER_CHARACTERS characters of the offer always fit.
 MAX_ROW_CHARACTERS, MAX_OFFER_CHARACTERS = 420, 380
 # At most this many characters at the end of an answer are searched for next steps.
 MAX_SEARCHED_ANSWER_CHARACTERS = 6_000
@@ -26,7 +26,7 @@ MAX_STEPS_HEADING_CHARACTERS = 80
 MAX_EARLIER_ANSWERS = 3  # How many answers before the last one are searched for steps.
 # How many of the latest prompts are searched for work that the user postponed.
 MAX_SEARCHED_PROMPTS = 12
-MAX_POSTPONING_SENTENCES = 2  # The maximum number of sentences about postponed work.
+MAX_QUOTED_POSTPONEMENTS = 2  # The maximum number of sentences about postponed work.
 
 _PROMISE_PATTERN = compile_lazily(
     r"\b(?:let me|i'll|i will|i'm going to|let's)\s+(?:also |now |first |just |quickly )*"
@@ -146,7 +146,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
 def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the steps that an earlier answer lists under a heading.
 
-    If any later request does more than ask to commit or publish, no step is yielded.
+    If any later request asks for more than a commit or a publication, yield nothing.
     """
     for quote in reversed(facts.closing_quotes[-MAX_EARLIER_ANSWERS:]):
         later_prompts = [
@@ -187,7 +187,7 @@ def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
             if (
                 _POSTPONEMENT_PATTERN.search(sentence)
                 and not prose.is_question(sentence)
-                and count < MAX_POSTPONING_SENTENCES
+                and count < MAX_QUOTED_POSTPONEMENTS
             ):
                 count += 1
                 yield make_entry(
@@ -200,7 +200,7 @@ def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
 def _find_steps_under_heading(text: str) -> list[str]:
     """Return the items of the last list under a heading for remaining steps.
 
-    If the heading offers the steps as options, return all of them as one item.
+    If the heading presents the steps as alternatives, return all of them as one item.
     """
     steps: list[str] = []
     is_in_list = are_options = False
@@ -221,7 +221,8 @@ def _find_steps_under_heading(text: str) -> list[str]:
             is_in_list = False
     if are_options and len(steps) > 1:
         shown_steps = [
-            prose.cut_line(step, MAX_OPTION_CHARACTERS) for step in steps[:MAX_STEPS_PER_ANSWER]
+            prose.cut_line(step, MAX_OFFERED_OPTION_CHARACTERS)
+            for step in steps[:MAX_STEPS_PER_ANSWER]
         ]
         return [OPTION_SEPARATOR.join(shown_steps)]
     return steps
@@ -231,7 +232,7 @@ _OPTIONS_HEADING_PATTERN = compile_lazily(
     r"\b(?:options?|alternatives?|choices?|either|(?:pick|choose)\s+(?:one|from))\b", re.IGNORECASE
 )
 """Words in a heading that offers the steps below it as options."""
-MAX_OPTION_CHARACTERS = 120  # The maximum number of characters shown of each option.
+MAX_OFFERED_OPTION_CHARACTERS = 120  # The maximum number of characters shown of each option.
 # Separates options inside a quoted string: it closes the quotes after one option and opens them
 # before the next.
 OPTION_SEPARATOR = '" or "'

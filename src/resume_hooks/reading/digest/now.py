@@ -1,7 +1,7 @@
 """Describe the current state of a session in a few lines, which a reader needs to continue it.
 
-Invariant: every line is true for the last moment of the session and for the current git state of
-its folder. Open work of the session's ancestors is not included.
+Invariant: every line is true at the end of the session and for the current git state of its folder.
+Open work of the session's ancestors is not included.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from resume_hooks.reading.digest.entries import (
 from resume_hooks.reading.digest.facts import Quote, RecordPosition, ShellRun
 from resume_hooks.reading.digest.file_states import (
     CONFLICTING_STATE,
-    MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE,
+    MAYBE_COMMITTED_ON_PREVIOUS_BRANCH_STATE,
     MAYBE_COMMITTED_STATE,
     NOT_COMMITTED_STATE,
     STAGED_STATE,
@@ -49,7 +49,7 @@ MAX_FOREIGN_COMMITS = 5  # At most this many commits by others are listed.
 MAX_LISTED_UNCOMMITTED_FILES = 8  # At most this many uncommitted files are listed.
 # The maximum total number of characters in the names of the uncommitted files.
 MAX_FILE_NAMES_CHARACTERS = 270
-# The maximum number of sub-agents that are listed as running. The same number applies to commands.
+# At most this many running sub-agents are listed, and at most this many running commands.
 MAX_RUNNING_TASKS = 3
 # The number of characters at the start of a plan that are searched for its title.
 MAX_PLAN_CHARACTERS = 4_000
@@ -62,7 +62,7 @@ _STATUS_DOCUMENT_PATTERN = compile_lazily(
     re.IGNORECASE,
 )
 """The names of documents that usually describe the state of the work."""
-_CLIENT_PLAN_PATTERN = compile_lazily(r"(?:\A|/)\.claude/plans/[^/]+\.md\Z")
+_PLAN_WRITTEN_BY_CLIENT_PATTERN = compile_lazily(r"(?:\A|/)\.claude/plans/[^/]+\.md\Z")
 
 
 def list_present_state(
@@ -201,7 +201,7 @@ def _list_commits_by_others(states: FileStates) -> Iterator[DigestEntry]:
         return
     names = ", ".join(states.foreign_commits[-MAX_FOREIGN_COMMITS:])
     text = f"commits that no git command of the session made: {names}"
-    paths = [plain_line(path) for path in states.list_files_in_state(MAYBE_COMMITTED_STATE)]
+    paths = [plain_line(path) for path in states.list_files_with_state_label(MAYBE_COMMITTED_STATE)]
     if paths:
         text = f"{text}; they may include {_join_names_up_to_limit(paths)}"
     yield make_entry(text, states.foreign_commits_position, max_characters=MAX_ROW_CHARACTERS)
@@ -234,7 +234,7 @@ def _list_open_pull_requests(
 def _list_documents(
     facts: LineageFacts, paths: SessionPaths, last_commit: RecordPosition | None
 ) -> Iterator[DigestEntry]:
-    """Yield the documents and the plan to read first, each with a note on later changes."""
+    """Yield the documents and the plan that should be read first, each with a note on later changes."""
     for path, position in _find_state_documents(facts, paths):
         if facts.plan_mode and _is_plan_file(path, facts, paths):
             text = f"the plan of plan mode, the only file that may be edited now: {path}"
@@ -269,7 +269,7 @@ def _is_plan_file(path: str, facts: LineageFacts, paths: SessionPaths) -> bool:
     """
     if facts.plan_file:
         return path == plain_line(paths.make_relative_path(facts.plan_file))
-    return _CLIENT_PLAN_PATTERN.search(path) is not None
+    return _PLAN_WRITTEN_BY_CLIENT_PATTERN.search(path) is not None
 
 
 def _make_plan_entry(
@@ -311,7 +311,10 @@ def _format_changes_after_document(
 def _list_files_changed_after(
     facts: LineageFacts, paths: SessionPaths, record_order: int
 ) -> list[str]:
-    """Return the files changed after the record with this sequence number, the first changed file first."""
+    """Return the files that changed after a record, in the order of their first change.
+
+    ``record_order`` is the sequence number of the record.
+    """
     later_changes = (change for change in facts.changes if change.position.order > record_order)
     names = dict.fromkeys(
         plain_line(paths.make_relative_path(change.path, change.folder)) for change in later_changes
@@ -380,7 +383,7 @@ def _has_run_again(facts: LineageFacts, run: ShellRun) -> bool:
 
 
 def _is_watch_followed_by_answer(facts: LineageFacts, run: ShellRun) -> bool:
-    """Check whether a command only watches something and the assistant has answered after it."""
+    """Check whether a command only watches something, and the assistant has answered since."""
     last = facts.words_since_prompt
     is_answered = last is not None and last.position.order > max(
         run.position.order, facts.last_call_order
@@ -439,8 +442,8 @@ def _list_uncommitted_files_of_session(
         session_git.commit_position is not None
         and facts.changes
         and not states.stopped_merges
-        and not states.list_files_in_state(MAYBE_COMMITTED_STATE)
-        and not states.list_files_in_state(MAYBE_COMMITTED_ON_LEFT_BRANCH_STATE)
+        and not states.list_files_with_state_label(MAYBE_COMMITTED_STATE)
+        and not states.list_files_with_state_label(MAYBE_COMMITTED_ON_PREVIOUS_BRANCH_STATE)
     ):
         yield make_entry(
             "all of the session's own changes are committed", session_git.commit_position
@@ -552,7 +555,7 @@ def _list_state_of_last_request(facts: LineageFacts, session_id: str) -> Iterato
     ):
         yield make_entry(REQUEST_DURING_TURN_ENTRY_TEXT, facts.closing_quotes[-1].position)
     elif last_words is None:
-        yield from _list_interrupted_former_request(facts)
+        yield from _list_interrupted_previous_request(facts)
     if last_words is None or _find_report_after(facts, last_words) is not None:
         return
     interruption = _find_last_interruption(facts)
@@ -576,7 +579,7 @@ def _find_last_interruption(facts: LineageFacts) -> Quote | None:
     return None
 
 
-def _list_interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntry]:
+def _list_interrupted_previous_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield a line if the user interrupted the work on the request before the last one.
 
     This earlier request may be unfinished. If no command ran for it, the last request is assumed to
@@ -607,7 +610,7 @@ def _find_report_after(facts: LineageFacts, quote: Quote) -> Quote | None:
 
 
 def _format_unanswered_request(facts: LineageFacts, prompt_order: int) -> str:
-    """Return a line that says that the last request was not answered, and what was done for it."""
+    """Return a line that says that the last request was not answered, and how much was done for it."""
     run_count = sum(run.position.order > prompt_order for run in facts.runs)
     changed_count = len(
         {change.path for change in facts.changes if change.position.order > prompt_order}

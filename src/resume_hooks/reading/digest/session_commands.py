@@ -711,7 +711,9 @@ def _format_runs_note(
             f"passed in another command, :{last_passed_run.position.record_number}",
             status_note,
         ]
-        notes.append(edited_files.describe_edits_after_pass(last_passed_run.position, run_folder))
+        notes.append(
+            edited_files.describe_edits_after_passed_check(last_passed_run.position, run_folder)
+        )
         return ", ".join(filter(None, notes))
     label = "its last run"
     if (
@@ -732,10 +734,12 @@ def _format_runs_note(
         if not last_run.may_have_succeeded:
             edits_note = edited_files.describe_edits_after_failure(result_position, run_folder)
         else:
-            edits_note = edited_files.describe_edits_after_pass(result_position, run_folder)
+            edits_note = edited_files.describe_edits_after_passed_check(result_position, run_folder)
             if edits_note and covering_run is not None:
                 notes.append(f"a later check that covers it passed, :{covering_run.record_number}")
-                edits_note = edited_files.describe_edits_after_pass(covering_run, run_folder)
+                edits_note = edited_files.describe_edits_after_passed_check(
+                    covering_run, run_folder
+                )
         notes.append(edits_note)
     return ", ".join(filter(None, notes))
 
@@ -748,7 +752,7 @@ def _make_check_run(command: ShellCommand) -> CheckRun:
 def _is_outdated(command: ShellCommand, edited_files: EditedFiles) -> bool:
     """Check whether files were edited after a check, so that the check's result may be outdated."""
     folder = command.run_folder
-    return bool(edited_files.describe_edits_after_pass(command.run.result_position, folder))
+    return bool(edited_files.describe_edits_after_passed_check(command.run.result_position, folder))
 
 
 def _is_one_time_check(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bool:

@@ -120,16 +120,16 @@ class TextExtractor:
             is_synthetic = (
                 get_string(records.get_message(record), "model") == records.SYNTHETIC_MODEL
             )
-            is_reported = record.get("isApiErrorMessage") is True or script_calls.is_made_by_script(
-                record
-            )
+            is_reported = record.get(
+                "isApiErrorMessage"
+            ) is True or script_calls.was_written_by_script(record)
             is_ours = (
                 is_synthetic and self._omits_own_output and not (is_reported or self._is_imported)
             )
             texts = None if is_ours else self._extract_assistant_texts(record)
         elif kind in {records.USER, records.RESULT, records.CALL}:
             # Plain exports contain records of the kinds RESULT and CALL.
-            if script_calls.is_copy_of_error(record):
+            if script_calls.is_copied_error_record(record):
                 texts = None
             else:
                 texts = self._extract_user_texts(script_calls.fill_empty_result(record))
