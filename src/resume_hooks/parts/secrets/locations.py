@@ -67,7 +67,7 @@ BACKUP, TRASHED, VAULT_COPY, UNPACKED_COPY, NOTE, INDEXED = (
 FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 
 OWN_SESSION, CHILD, PARENT, OTHER_SESSION = "own", "child", "parent", "other"
-"""The possible relations_by_session_id of a session to the scrubbed session."""
+"""The possible relations of a session to the scrubbed session."""
 
 LINE_FORMAT, TEXT_FORMAT, BINARY_FORMAT = "line", "text", "binary"
 """The possible formats of a chunk."""

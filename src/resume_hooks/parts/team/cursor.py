@@ -65,7 +65,7 @@ def _find_upload_progress_root(where: Where) -> str:
 
 
 def read_upload_progress(session_id: str, where: Where) -> UploadProgress:
-    """Return the recorded upload progress of a session, or an empty UploadProgress if none is recorded."""
+    """Return the recorded upload progress of a session, or empty progress if none is recorded."""
     row = read_json_object(
         os.path.join(find_upload_progress_folder(session_id, where), _PROGRESS_FILE_NAME)
     )

@@ -405,7 +405,7 @@ class _HitBuilder:
     ) -> list[_NumberedSnippet]:
         """Return a snippet of each record that contains text.
 
-        ``lines`` begin with the records of a turn. The lines after the turn are ignored.
+        ``lines`` starts with the lines of a turn. Any lines after the turn are ignored.
         """
         extractor, texts = TextExtractor(subagent=is_subagent), []
         for index, line in enumerate(lines):
