@@ -51,7 +51,7 @@ class ScrubOptions(ChildOptions, function="resume_hooks.parts.secrets.verbs.scru
     )
     must_read_secrets_from_stdin: bool = flag(
         "--secret-stdin",
-        help="Also remove the secrets that are read from stdin, one per line. On a terminal, you are asked for one secret.",
+        help="Also remove the secrets on stdin, one per line. On a terminal, you are asked for one secret.",
     )
     include_ancestors: bool = flag(
         "--lineage", help="With --in-place: also scrub the session's ancestors."
