@@ -27,24 +27,24 @@ _LEVEL_LABELS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": (
 
 def diagnose_installation(options: DoctorOptions) -> ExitCode:
     """Print the findings, the bug report, or the state of the index. Return 1 if a finding is a problem."""
-    if options.output is not None and not options.bundle:
+    if options.report_path is not None and not options.must_bundle:
         raise UsageError("-o needs --bundle", "Add --bundle.")
-    options.refuse_combination("bundle", "index")
-    if options.index is not None:
+    options.refuse_combination("must_bundle", "index_action")
+    if options.index_action is not None:
         _maintain_index(options)
         return 0
     findings = check_installation(current_folder())
     report = None
-    if options.bundle:
+    if options.must_bundle:
         # Imported late because only a bug report needs it.
         from resume_hooks.maintenance import bug_report
 
         report = bug_report.make_bug_report(findings, current_folder(), options.where)
     report_json = orjson.dumps(report, option=orjson.OPT_INDENT_2)
-    if options.output is None:
+    if options.report_path is None:
         report_path = ""
     else:
-        report_path = os.path.abspath(options.output)
+        report_path = os.path.abspath(options.report_path)
     if report_path:
         if project_files.read_file_state(report_path) is not None:
             raise UsageError(f"{report_path} exists already", "Name a file that does not exist.")
@@ -54,23 +54,23 @@ def diagnose_installation(options: DoctorOptions) -> ExitCode:
     def format_report_or_findings() -> str:
         if report_path:
             return f"Written: {report_path}\nRead it before you send it to anyone."
-        if options.bundle:
+        if options.must_bundle:
             return report_json.decode()
         return _findings_text(findings)
 
     options.print_answer(data, format_report_or_findings)
-    return int(not options.bundle and any(finding.level == "problem" for finding in findings))
+    return int(not options.must_bundle and any(finding.level == "problem" for finding in findings))
 
 
 def _maintain_index(options: DoctorOptions) -> None:
     bytes_read, notes = 0, []
-    if options.index != "status":
+    if options.index_action != "status":
         with (
             show_work_progress("Indexing", quiet=options.as_json) as progress,
             open_index(
                 options.where,
                 progress=progress,
-                rebuild=options.index == "rebuild",
+                rebuild=options.index_action == "rebuild",
                 must_be_stored=True,
             ) as index,
         ):

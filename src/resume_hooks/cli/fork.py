@@ -43,7 +43,7 @@ def fork_session(options: ForkOptions) -> None:
     session, cut_selector = _find_session_and_cut(options)
     outcome = make_fork(
         session,
-        ForkSpec(cut_selector, folder, options.to or ""),
+        ForkSpec(cut_selector, folder, options.target_agent or ""),
         make_caller_for_new_child(options),
     )
     fork_plan, receipt = outcome.plan, outcome.receipt

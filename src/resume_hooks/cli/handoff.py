@@ -59,8 +59,8 @@ def hand_off_session(options: HandoffOptions) -> Receipt | None:
         next_step=options.new_task or options.next_step,
         size=size,
         starts_new_task=options.new_task is not None,
-        target_agent=options.to or "",
-        edit_digest=edit_text if options.edit else None,
+        target_agent=options.target_agent or "",
+        edit_digest=edit_text if options.must_edit else None,
         part_options=options,
     )
     caller = make_caller_for_new_child(options)._replace(reuses_child=_may_reuse_child(options))
@@ -87,7 +87,9 @@ def _may_reuse_child(options: HandoffOptions) -> bool:
     The child may not be reused if an option requires a new file, for example ``--edit`` or
     ``--to``.
     """
-    has_own_file = options.edit or options.dry_run or options.output_dir or options.to
+    has_own_file = (
+        options.must_edit or options.dry_run or options.output_dir or options.target_agent
+    )
     return not (has_own_file or options.find_part_functions(questions.check_handoff_option))
 
 
@@ -121,7 +123,7 @@ def _refuse_inconsistent_options(options: HandoffOptions) -> None:
         check_handoff_option(options)
     needs_opening = (
         options.print_opening
-        or options.edit
+        or options.must_edit
         or part_checks
         or options.new_task
         or options.next_step
@@ -131,13 +133,13 @@ def _refuse_inconsistent_options(options: HandoffOptions) -> None:
             "--size all makes a copy, which has no opening",
             "Leave out -n, --new-task, --print, --edit and --out.",
         )
-    if options.full and not options.print_opening:
+    if options.print_whole_digest and not options.print_opening:
         raise UsageError("--full needs --print", "Type: resume-hooks handoff --print --full")
-    if options.print_opening and (options.start or options.edit or part_checks):
+    if options.print_opening and (options.start or options.must_edit or part_checks):
         raise UsageError(
             "--print creates no session", "Omit --print, or --start, --edit and --out."
         )
-    if options.edit and not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if options.must_edit and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "--edit needs a terminal", "Omit --edit, or run the command in a terminal."
         )
@@ -156,7 +158,7 @@ def _print_opening(fresh_plan: FreshChildPlan, options: HandoffOptions) -> None:
     opening = own_row_pattern.sub("", fresh_plan.opening.replace(reference_to_child, ""))
 
     def format_opening() -> str:
-        if not options.full:
+        if not options.print_whole_digest:
             return opening
         return opening_text(
             own_row_pattern.sub("", fresh_plan.draft.lineage_text),

@@ -182,7 +182,7 @@ def rename_session(options: RenameOptions) -> None:
 
     A dry run only prints the two values.
     """
-    if (options.title is not None) + (options.tag is not None) + options.no_tag != 1:
+    if (options.title is not None) + (options.tag is not None) + options.remove_tag != 1:
         raise UsageError(
             "Give exactly one of TITLE, --tag and --no-tag", "resume-hooks rename --help"
         )

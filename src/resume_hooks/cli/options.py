@@ -105,7 +105,7 @@ def complete_session(
 
 
 TARGET_AGENT_OPTION = option(
-    type=click.Choice(RESUMABLE_AGENT_NAMES), help="The agent to continue in."
+    "--to", type=click.Choice(RESUMABLE_AGENT_NAMES), help="The agent to continue in."
 )
 DRY_RUN_OPTION = flag(help="Show the result, but write nothing.")
 YES_OPTION = flag(help="Do not ask.")

@@ -18,8 +18,8 @@ from resume_hooks.transcripts import turns as words
 
 def show_outline(options: OutlineOptions) -> None:
     """Print the turns that the options select, one line for each turn."""
-    if options.turns is not None:
-        requested_turns = words.parse_turns(options.turns)
+    if options.turn_range is not None:
+        requested_turns = words.parse_turns(options.turn_range)
     else:
         requested_turns = None
     session = resolve_transcript(
@@ -35,8 +35,8 @@ def show_outline(options: OutlineOptions) -> None:
     for turn in session_outline.turns:
         if turn.number in turn_range:
             turns.append(turn)
-    if options.touched is not None:
-        path_end = f"/{options.touched.strip().removeprefix('./').strip('/')}"
+    if options.touched_file is not None:
+        path_end = f"/{options.touched_file.strip().removeprefix('./').strip('/')}"
         turns = [
             turn
             for turn in turns
@@ -45,7 +45,7 @@ def show_outline(options: OutlineOptions) -> None:
     names = names_of_transcript(session, options.where)
     limitation = row_of_agent(session.agent).loss_note
     text = functools.partial(
-        format_outline, session_outline, turns, names, options.max_chars, options.touched
+        format_outline, session_outline, turns, names, options.max_chars, options.touched_file
     )
     options.print_answer(
         _make_outline_data(session, session_outline, turns, names),

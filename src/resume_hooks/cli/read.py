@@ -67,11 +67,11 @@ from resume_hooks.transcripts.turns import TurnRange, parse_turns
 def print_records(options: ReadOptions) -> None:
     """Print the records or commands that the options select."""
     _refuse_conflicting_options(options)
-    if options.paged:
+    if options.as_page:
         _print_page(_find_session(options), options)
     elif options.only_commands:
         _print_commands(_find_session(options), options)
-    elif options.turns is not None or options.only_errors:
+    elif options.turn_range is not None or options.only_errors:
         _print_turns(_find_session(options), options)
     elif options.count_or_id_before is not None or options.following_record_count is not None:
         before = options.count_or_id_before or "0"
@@ -81,7 +81,7 @@ def print_records(options: ReadOptions) -> None:
                 "With --page, --before takes the id of a record.",
             )
         _print_record_with_neighbours(_look_up_record(options), int(before), options)
-    elif options.raw:
+    elif options.as_raw_line:
         _print_raw_record(_look_up_record(options).original)
     else:
         _print_record(_look_up_record(options), options)
@@ -89,18 +89,18 @@ def print_records(options: ReadOptions) -> None:
 
 def _refuse_conflicting_options(options: ReadOptions) -> None:
     """Raise UsageError for options that can't be used together."""
-    options.refuse_combination("raw", "as_json")
-    options.refuse_combination("paged", "only_errors", "only_commands")
-    options.refuse_combination("paged", "turns")
+    options.refuse_combination("as_raw_line", "as_json")
+    options.refuse_combination("as_page", "only_errors", "only_commands")
+    options.refuse_combination("as_page", "turn_range")
     selecting_options = {
-        "--page": options.paged,
+        "--page": options.as_page,
         "--errors": options.only_errors,
         "--commands": options.only_commands,
     }
     given_options = [name for name, is_given in selecting_options.items() if is_given] or (
-        ["--turns"] if options.turns is not None else []
+        ["--turns"] if options.turn_range is not None else []
     )
-    if options.limit and not options.paged:
+    if options.page_size and not options.as_page:
         raise UsageError(
             "--limit is for pages",
             "Add --page, or limit the printed text with --max-chars instead.",
@@ -110,7 +110,7 @@ def _refuse_conflicting_options(options: ReadOptions) -> None:
         ("after", options.following_record_count),
         ("before", options.count_or_id_before),
         ("skip", options.skipped_character_count),
-        ("raw", options.raw),
+        ("raw", options.as_raw_line),
     ):
         if value:
             record_options.append(name)
@@ -122,7 +122,7 @@ def _refuse_conflicting_options(options: ReadOptions) -> None:
             "Give only one of them.",
         )
     if (options.count_or_id_before or options.following_record_count) and (
-        options.skipped_character_count or options.raw
+        options.skipped_character_count or options.as_raw_line
     ):
         raise UsageError(
             "--skip and --raw only work for a single record", "Leave --before and --after out."
@@ -229,8 +229,8 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
 
 
 def _parse_turns_option(options: ReadOptions) -> TurnRange | None:
-    if options.turns is not None:
-        return parse_turns(options.turns)
+    if options.turn_range is not None:
+        return parse_turns(options.turn_range)
     return None
 
 
@@ -246,7 +246,7 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
         start_line = None
     else:
         start_line = _find_line_of_page_id(options.count_or_id_before, names, entries)
-    page = read_page(entries, names, start_line, options.limit or DEFAULT_PAGE_RECORDS)
+    page = read_page(entries, names, start_line, options.page_size or DEFAULT_PAGE_RECORDS)
     rows = make_passage_rows(page.passages, names, options.max_chars)
     data = {
         "events": [ValueWithFields(row, {"id": row.fields["reference"]}) for row in rows],

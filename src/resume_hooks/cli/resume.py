@@ -53,9 +53,9 @@ def resume_session(options: ResumeOptions) -> None:
     """
     if options.must_fork and options.way_to_continue not in {None, FORK}:
         raise UsageError("--fork and --way can't be combined", "Give only one of them.")
-    options.refuse_combination("copy", "print_only")
+    options.refuse_combination("copy_command", "print_only")
     strategy = FORK if options.must_fork else options.way_to_continue
-    if options.as_json and (strategy is not None or options.copy or options.print_only):
+    if options.as_json and (strategy is not None or options.copy_command or options.print_only):
         raise UsageError(
             "--json only compares the ways to continue",
             "To get a receipt as JSON, use a verb such as trim --json.",
@@ -103,7 +103,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
         session = prepare_session_for_client(session)
     for note in _list_session_notes(session, options.where):
         print_text(f"note: {note}")
-    mode = StartMode(options.print_only, options.copy)
+    mode = StartMode(options.print_only, options.copy_command)
     if strategy is not None:
         if not continue_by_strategy(session, strategy, mode):
             raise _make_missing_child_error()
@@ -190,11 +190,11 @@ def _print_comparison_or_continue(strategy: str | None, options: ResumeOptions) 
         session = locate_session(options.locator, Where(), allow_other_agents=True)
     require_answers(session)
     obstacle = relocate.find_start_obstacle(session, options.where)
-    if strategy is not None or options.print_only or options.copy:
+    if strategy is not None or options.print_only or options.copy_command:
         if obstacle is not None and not (obstacle.is_archived and strategy not in {None, GO_ON}):
             raise obstacle.make_cannot_start_error(session)
         if not continue_by_strategy(
-            session, strategy or GO_ON, StartMode(not options.copy, options.copy)
+            session, strategy or GO_ON, StartMode(not options.copy_command, options.copy_command)
         ):
             raise _make_missing_child_error()
         return

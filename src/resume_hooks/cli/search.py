@@ -78,7 +78,7 @@ def _find_hits(options: SearchOptions, progress: ProgressCallback | None) -> Sea
         tool=options.tool,
         file=options.file,
         role=options.role or "",
-        include_helpers=options.helpers,
+        include_helpers=options.include_helpers,
         agent_names=frozenset({options.agent} - {NAME_FOR_ALL_AGENTS}),
     )
     if options.file:
@@ -96,7 +96,7 @@ def _find_hits(options: SearchOptions, progress: ProgressCallback | None) -> Sea
         options.words,
         scope,
         options.where,
-        other_wordings=options.also,
+        other_wordings=options.other_wordings,
         max_hits=options.limit,
         max_seconds=MAX_INDEX_UPDATE_SECONDS,
         progress=progress,

@@ -149,13 +149,13 @@ def install_or_remove_plugin(options: InstallOptions) -> ExitCode:
 
     Return 1 if the client refused to remove the plugin, else 0.
     """
-    options.refuse_combination("completion", "remove")
-    if options.purge and not options.remove:
+    options.refuse_combination("completion_shell", "must_remove")
+    if options.must_purge and not options.must_remove:
         raise UsageError("--purge needs --remove", "Add --remove.")
-    if options.remove:
+    if options.must_remove:
         return _remove_plugin(options)
-    if options.completion is not None:
-        script = _make_completion_script(options.completion)
+    if options.completion_shell is not None:
+        script = _make_completion_script(options.completion_shell)
         options.print_answer({**DEFAULT_INSTALL_ANSWER_FIELDS, "script": script}, lambda: script)
     else:
         _register_plugin(options)
@@ -266,8 +266,8 @@ def run_client_commands(commands: list[list[str]]) -> bool:
 def _remove_plugin(options: InstallOptions) -> ExitCode:
     """Remove the plugin and the files that the user asked to remove. Return 1 if the client refused."""
     where = options.where
-    removed_paths = list_paths_to_purge(where.state) if options.purge else None
-    if options.purge and options.must_ask("--purge"):
+    removed_paths = list_paths_to_purge(where.state) if options.must_purge else None
+    if options.must_purge and options.must_ask("--purge"):
         click.confirm(
             (
                 "Remove the links between sessions (which exist nowhere else), the settings and "

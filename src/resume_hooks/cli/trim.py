@@ -50,14 +50,14 @@ def trim_session(options: TrimOptions) -> Receipt:
         )
     refuse_start_in_other_folder(options)
     typed_options = EnteredOptions(
-        tools=options.tools,
+        tools=options.tool_names,
         threshold=options.thresholds,
-        keep_recent=options.keep_recent,
+        keep_recent=options.kept_turn_count,
         assistant=options.trimmed_answer_count,
         target_tokens=options.target_tokens,
         only=options.only_rules,
         skip=options.skipped_rules,
-        min_savings=options.min_savings,
+        min_savings=options.min_saved_tokens,
     )
     trim_options = make_options(typed_options)
     caller = make_caller_for_new_child(options)

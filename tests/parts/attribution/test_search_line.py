@@ -382,7 +382,7 @@ def test_a_line_search_writes_no_project_or_session_file(
 
 def search_line(repo: Repository, line: str, max_seconds: float = float("inf")) -> SearchResult:
     """Search for a line, with a limit on the seconds that the search spends on indexing."""
-    options = SimpleNamespace(file=line, words=(), also=(), where=repo.home.where)
+    options = SimpleNamespace(file=line, words=(), other_wordings=(), where=repo.home.where)
     found = answer_line_search(
         options, Scope(), str(repo.root), max_seconds=max_seconds, progress=None
     )

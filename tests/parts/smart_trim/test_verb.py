@@ -219,7 +219,20 @@ def test_invalid_plans_are_refused(
 
 
 @pytest.mark.parametrize(
-    "words", [["--smart", "--tools", "Read"], ["--yes"], ["--smart", "--timeout", "0"]]
+    "words",
+    [
+        ["--smart", "--tools", "Read"],
+        ["--smart", "--threshold", "500"],
+        ["--smart", "--assistant", "1"],
+        ["--smart", "--target-tokens", "9"],
+        ["--smart", "--only", "media"],
+        ["--smart", "--skip", "media"],
+        ["--smart", "--min-savings", "9"],
+        ["--smart", "--in-place"],
+        ["--smart", "--force"],
+        ["--yes"],
+        ["--smart", "--timeout", "0"],
+    ],
 )
 def test_mixed_trim_options_are_refused(document: Document, parent: Path, words: list[str]) -> None:
     """``trim`` refuses options of a smart trim without ``--smart``, and options of a plain trim with it."""

@@ -45,12 +45,14 @@ class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_s
     print_opening: bool = flag(
         "--print", help="Print the opening of the new session; write nothing."
     )
-    full: bool = flag(help="With --print: print the whole digest, without a size limit.")
-    edit: bool = flag(
-        help="Edit the digest in your editor first; an empty text cancels the handoff."
+    print_whole_digest: bool = flag(
+        "--full", help="With --print: print the whole digest, without a size limit."
+    )
+    must_edit: bool = flag(
+        "--edit", help="Edit the digest in your editor first; an empty text cancels the handoff."
     )
     part_options: Any = PART_OPTIONS
-    to: str | None = TARGET_AGENT_OPTION
+    target_agent: str | None = TARGET_AGENT_OPTION
 
 
 class RolloverOptions(ChildOptions, function="resume_hooks.cli.handoff:roll_over_session"):
@@ -124,16 +126,18 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
       resume-hooks trim --smart --plan plan.json --yes --start
     """
 
-    tools: str | None = option(
-        help="Trim only contents of these tools, for example Read,Bash,mcp__*."
+    tool_names: str | None = option(
+        "--tools", help="Trim only contents of these tools, for example Read,Bash,mcp__*."
     )
     thresholds: tuple[str, ...] = option(
         "--threshold",
         multiple=True,
         help="Trim outputs longer than this number of characters: 500, or Read=2000 for one tool.",
     )
-    keep_recent: int | None = option(
-        type=click.IntRange(0), help="Number of most recent turns that stay unchanged."
+    kept_turn_count: int | None = option(
+        "--keep-recent",
+        type=click.IntRange(0),
+        help="Number of most recent turns that stay unchanged.",
     )
     trimmed_answer_count: int = option(
         "--assistant",
@@ -148,7 +152,8 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
     skipped_rules: str | None = option(
         "--skip", help="Do not apply these rules from the list above."
     )
-    min_savings: int = option(
+    min_saved_tokens: int = option(
+        "--min-savings",
         type=click.IntRange(0),
         default=MIN_SAVED_TOKENS,
         show_default=True,
@@ -210,7 +215,7 @@ class ForkOptions(ChildOptions, function="resume_hooks.cli.fork:fork_session"):
     target_folder: str | None = option(
         "--home", metavar="FOLDER", help="Make the copy a session of this folder."
     )
-    to: str | None = TARGET_AGENT_OPTION
+    target_agent: str | None = TARGET_AGENT_OPTION
 
 
 class UntrimOptions(ChildOptions, function="resume_hooks.cli.trim:untrim_session"):

@@ -33,10 +33,12 @@ class OutlineOptions(OneSessionOptions, function="resume_hooks.cli.outline:show_
       resume-hooks outline 1a2b3c4d/agent-a63d21c --json
     """
 
-    turns: str | None = option(
-        metavar="A-B", help="Show only these turns: 12, 12-15, 12-, last, or -3 (the last three)."
+    turn_range: str | None = option(
+        "--turns",
+        metavar="A-B",
+        help="Show only these turns: 12, 12-15, 12-, last, or -3 (the last three).",
     )
-    touched: str | None = option(
+    touched_file: str | None = option(
         "--file", metavar="PATH", help="Show only turns in which a tool read or wrote this file."
     )
     max_chars: int = MAX_CHARS_OPTION
@@ -84,18 +86,21 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
         metavar="N",
         help="With REF: also print the N records after it.",
     )
-    turns: str | None = option(
-        metavar="A-B", help="Print these turns: 12, 12-15, 12-, last, or -3 (the last three)."
+    turn_range: str | None = option(
+        "--turns",
+        metavar="A-B",
+        help="Print these turns: 12, 12-15, 12-, last, or -3 (the last three).",
     )
     only_errors: bool = flag("--errors", help="Print only failed tool results and API errors.")
     only_commands: bool = flag(
         "--commands", help="Print the shell commands with their results, one command per line."
     )
-    paged: bool = flag(
+    as_page: bool = flag(
         "--page",
         help="Print the last records or, with --before ID, the records directly before the record with that id.",
     )
-    limit: int | None = option(
+    page_size: int | None = option(
+        "--limit",
         type=click.IntRange(1, 10_000),
         help=f"Number of records on a page.  [default: {DEFAULT_PAGE_RECORDS}]",
     )
@@ -114,4 +119,6 @@ class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):
         default=0,
         help="With REF: skip this number of characters at the beginning of the record.",
     )
-    raw: bool = flag(help="With REF: print the record's line from the file unchanged.")
+    as_raw_line: bool = flag(
+        "--raw", help="With REF: print the record's line from the file unchanged."
+    )

@@ -57,7 +57,7 @@ class ResumeOptions(OneSessionOptions, function="resume_hooks.cli.resume:resume_
     show_table: bool = flag(
         "--table", help="Also show a table with estimates for all ways to continue."
     )
-    copy: bool = flag(help="Copy the command instead of starting the client.")
+    copy_command: bool = flag("--copy", help="Copy the command instead of starting the client.")
     print_only: bool = flag("--print", help="Print the command instead of starting the client.")
 
 

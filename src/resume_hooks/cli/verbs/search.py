@@ -45,7 +45,7 @@ class SearchOptions(
     """
 
     words: tuple[str, ...] = argument(nargs=-1, type=click.UNPROCESSED)
-    also: tuple[str, ...] = option(
+    other_wordings: tuple[str, ...] = option(
         "--or",
         metavar="WORDS",
         multiple=True,
@@ -85,8 +85,9 @@ class SearchOptions(
     role: str | None = option(
         type=click.Choice(sorted(ROLE_ALIASES)), help="Find only messages of this speaker."
     )
-    helpers: bool = flag(
-        help="Find all headless runs with a single question, not only the three that fit best."
+    include_helpers: bool = flag(
+        "--helpers",
+        help="Find all headless runs with a single question, not only the three that fit best.",
     )
     agent: str = AGENT_OPTION
     part_options: Any = PART_OPTIONS

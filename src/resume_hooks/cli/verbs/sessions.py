@@ -140,6 +140,6 @@ class RenameOptions(VerbOptions, function="resume_hooks.cli.info:rename_session"
     locator: str = argument(metavar="SESSION", shell_complete=complete_session)
     title: str | None = argument(required=False)
     tag: str | None = option(help="Give the session this tag instead of a title.")
-    no_tag: bool = flag(help="Remove the session's tag.")
+    remove_tag: bool = flag("--no-tag", help="Remove the session's tag.")
     force: bool = flag(help="Set the title even if another session of the project has it.")
     dry_run: bool = DRY_RUN_OPTION

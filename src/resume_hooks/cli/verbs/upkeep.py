@@ -66,13 +66,14 @@ class DoctorOptions(VerbOptions, function="resume_hooks.cli.doctor:diagnose_inst
       resume-hooks doctor --index update
     """
 
-    bundle: bool = flag(
-        help="Print data for a bug report, without titles, prompts, paths or names."
+    must_bundle: bool = flag(
+        "--bundle", help="Print data for a bug report, without titles, prompts, paths or names."
     )
-    output: str | None = option(
-        "-o", metavar="FILE", help="With --bundle: write the report to this new file."
+    report_path: str | None = option(
+        "--output", "-o", metavar="FILE", help="With --bundle: write the report to this new file."
     )
-    index: str | None = option(
+    index_action: str | None = option(
+        "--index",
         type=click.Choice(("status", "update", "rebuild")),
         help="Only show, update or rebuild the search index.",
     )
@@ -119,10 +120,13 @@ class InstallOptions(VerbOptions, function="resume_hooks.cli.setup:install_or_re
       resume-hooks install --completion fish > ~/.config/fish/completions/resume-hooks.fish
     """
 
-    remove: bool = flag(help="Remove the plugin from Claude Code.")
-    purge: bool = flag(help="With --remove: also remove our state: links, settings, index, logs.")
+    must_remove: bool = flag("--remove", help="Remove the plugin from Claude Code.")
+    must_purge: bool = flag(
+        "--purge", help="With --remove: also remove our state: links, settings, index, logs."
+    )
     yes: bool = flag(help="Do not ask before purging.")
-    completion: str | None = option(
+    completion_shell: str | None = option(
+        "--completion",
         type=click.Choice(("bash", "zsh", "fish")),
         help="Print the completion script for this shell.",
     )

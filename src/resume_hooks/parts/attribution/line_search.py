@@ -188,7 +188,7 @@ def answer_line_search(
     requested_line = parse_requested_line(options.file, cwd, where)
     if requested_line is None:
         return None
-    if options.words or options.also or scope.tool or scope.role:
+    if options.words or options.other_wordings or scope.tool or scope.role:
         raise UsageError(
             "Words, --or, --tool and --role can't be combined with a line number",
             "Omit these options or the line number.",

@@ -49,9 +49,18 @@ from resume_hooks.paths import Where, read_regular_file
 if TYPE_CHECKING:
     from resume_hooks.parts.smart_trim.forms import PlannedTrim
 
-OPTION_NAMES_INCOMPATIBLE_WITH_SMART = (
-    "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
-)  # fmt: skip
+# options that can't be combined with --smart, by the names of their attributes
+OPTION_NAMES_INCOMPATIBLE_WITH_SMART = {
+    "tool_names": "--tools",
+    "thresholds": "--threshold",
+    "trimmed_answer_count": "--assistant",
+    "target_tokens": "--target-tokens",
+    "only_rules": "--only",
+    "skipped_rules": "--skip",
+    "min_saved_tokens": "--min-savings",
+    "in_place": "--in-place",
+    "force": "--force",
+}
 # Maximum number of bytes in the file that is given with ``--plan``.
 MAX_PLAN_FILE_BYTES = 16 * 1024 * 1024
 MISSING_TERMINAL_REMEDY = (
@@ -140,10 +149,10 @@ def _is_plan_confirmed(options: Any, plan_text: str, _: TrimPlan) -> bool:
 def _refuse_options_incompatible_with_smart(options: Any) -> None:
     """Raise UsageError if an option for ordinary trims was given, or if ``--timeout`` is invalid."""
     get_source = click.get_current_context().get_parameter_source
-    for name in OPTION_NAMES_INCOMPATIBLE_WITH_SMART:
-        if get_source(name) is ParameterSource.COMMANDLINE:
+    for attribute_name, option_name in OPTION_NAMES_INCOMPATIBLE_WITH_SMART.items():
+        if get_source(attribute_name) is ParameterSource.COMMANDLINE:
             raise UsageError(
-                f"--{name.replace('_', '-')} and --smart can't be combined",
+                f"{option_name} and --smart can't be combined",
                 "Give only one of these options.",
             )
     if options.timeout is not None and not re.fullmatch("[1-9][0-9]{0,5}", options.timeout):
@@ -158,7 +167,7 @@ def _ask_model(trimmable: TrimmableSession, options: Any) -> tuple[SmartPlan, Mo
     prompt = options.prompt or ""
     offer = build_offer(
         trimmable,
-        build_smart_options(options.keep_recent, select_rule_names(prompt)),
+        build_smart_options(options.kept_turn_count, select_rule_names(prompt)),
         options.where,
     )
     progress = make_model_call_reporter(model.name, quiet=options.as_json)
@@ -214,7 +223,7 @@ def _read_stored_plan(options: Any) -> PlannedTrim | None:
     path: str | None = options.plan
     if path is None:
         return None
-    if options.prompt or options.model or options.timeout or options.keep_recent is not None:
+    if options.prompt or options.model or options.timeout or options.kept_turn_count is not None:
         raise UsageError(
             "A plan from --plan can't be changed",
             "Leave -p, --model, --timeout and --keep-recent out.",
