@@ -253,10 +253,10 @@ TRIM_ADVICE = Advice(TRIM, "mostly tool output")
         (14_400, 50, None, "8 % full (of 180,000 tokens). Nothing needed: room for about 50 prompts."),
         (86_400, 40, None,
          ("48 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; there is room for about 40 prompts; "
-         ">handoff costs less after 1 prompt.")),
+         ">handoff costs less than going on after 1 prompt.")),
         (60_500, 250, None,
          ("34 % of 180,000. >handoff leaves 31,000 tokens; there is room for more than 200 prompts; "
-         ">handoff costs less after 1 prompt.")),
+         ">handoff costs less than going on after 1 prompt.")),
         (86_400, None, None, "48 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; going on is fine."),
         (60_500, None, None, "34 % of 180,000. >handoff leaves 31,000 tokens; going on is fine."),
         (153_000, 1, TRIM_ADVICE,

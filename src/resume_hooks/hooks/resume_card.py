@@ -222,7 +222,7 @@ def _advise_to_continue(
         return f"going on is fine for {prompts_text}"
     way = min(cheaper_ways, key=lambda candidate: candidate.turns_to_pay_off or 0)
     count_text = format_count(way.turns_to_pay_off or 0, "prompt")
-    return f"there is room for {prompts_text}; {name_verb(way.name)} costs less after {count_text}"
+    return f"there is room for {prompts_text}; {name_verb(way.name)} costs less than going on after {count_text}"
 
 
 def _reason_to_shrink(

@@ -57,7 +57,9 @@ PLANNING_SECONDS = 10.0  # the time limit in seconds for planning the child with
 MAX_FACT_CHARACTERS = 300  # the maximum number of characters of a fact on the card
 
 _NOTE_PREFIX = "rollover-"
-SLASH_CLEAR_HINT = "or type /clear in an empty box: the new session has this text (cut if long)"
+SLASH_CLEAR_HINT = (
+    "or type /clear in an empty box: the new session has this text (shortened if long)"
+)
 WAITING_STATUS = f"asking a model for the summary: up to {MODEL_TIMEOUT_TEXT}"
 """The line that the client shows while a model writes the summary."""
 
