@@ -40,7 +40,7 @@ from resume_hooks.transcripts.transcript import (
 )
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 
-CONTENT_SINCE_COUNT_REASON = "much content follows the last counted answer"
+CONTENT_SINCE_COUNT_REASON = "a lot of content follows the last answer with a token count"
 OUTPUTS_CLEARED_REASON = "tool outputs that Claude Code cleared are sent again"
 THINKING_UNCOUNTED_REASON = "the last token count excludes some thinking, which may be sent again"
 MISSING_BEGINNING_REASON = (

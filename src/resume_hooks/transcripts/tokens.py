@@ -192,9 +192,9 @@ class ContextSize(NamedTuple):
     """The size of a session's context, and of the context window.
 
     ``kind`` is ``MEASURED``, ``ADDED``, ``ESTIMATED`` or ``UNKNOWN``. If it is not ``MEASURED``,
-    ``uncertainty_reason`` explains why. ``added_tokens`` is the estimated number of tokens after the last
-    counted answer. If ``is_window_known`` is false, ``window`` is the smallest possible window.
-    This window is used for decisions, but no percentage is shown to the user.
+    ``uncertainty_reason`` explains why. ``added_tokens`` is the estimated number of tokens after the
+    last answer with a token count. If ``is_window_known`` is false, ``window`` is the smallest
+    possible window. This window is used for decisions, but no percentage is shown to the user.
     """
 
     tokens: int

@@ -286,7 +286,7 @@ def _make_sections(
             facts,
             runs,
             statements.find_start_order_of_last_turns(
-                facts, failed_commands.MAX_TURNS_SEARCHED_FOR_OPEN_ERRORS
+                facts, failed_commands.MAX_TURNS_SEARCHED_FOR_UNRESOLVED_ERRORS
             ),
             edited_files,
         ),

@@ -2,7 +2,7 @@
 
 The calls are added in this order, and each group may use only a fraction of the space:
 
-1. commands whose failure is still open
+1. commands whose failure is unresolved
 2. edits that concern the last request or the last answer
 3. the latest of the other edits
 4. the latest of the other calls
@@ -23,7 +23,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import prose
 
 # The fraction of the space that commands with open failures may use.
-SPACE_FRACTION_FOR_OPEN_ERRORS = 0.15
+SPACE_FRACTION_FOR_UNRESOLVED_ERRORS = 0.15
 # The fraction of the space that these two groups may fill together: commands whose failure is
 # unresolved, and edits that concern the last request or the last answer.
 SPACE_FRACTION_FOR_RELEVANT_EDITS = 0.3
@@ -54,7 +54,7 @@ class CallUsefulness(Enum):
     mentions."""
     OTHER_EDIT = "other_edit"
     """An edit that is not a RELEVANT_EDIT, but one of the latest edits of its file."""
-    OPEN_ERROR = "open_error"
+    UNRESOLVED_ERROR = "unresolved_error"
     """A call whose command failed and whose failure the digest lists as unresolved."""
     OTHER = "other"
     OLD_RUN = "old_run"
@@ -119,14 +119,16 @@ def choose_calls(
         else:
             texts.append(candidate.text)
     choice = _CallSelector(candidates, texts, max_characters)
-    relevant_edits = choice.find_call_indexes_by_value(CallUsefulness.RELEVANT_EDIT)
-    edits = choice.find_call_indexes_by_value(
+    relevant_edits = choice.find_call_indexes_by_usefulness(CallUsefulness.RELEVANT_EDIT)
+    edits = choice.find_call_indexes_by_usefulness(
         CallUsefulness.RELEVANT_EDIT, CallUsefulness.OTHER_EDIT
     )
-    committed = choice.find_call_indexes_by_value(CallUsefulness.COMMITTED_EDIT)
+    committed = choice.find_call_indexes_by_usefulness(CallUsefulness.COMMITTED_EDIT)
     latest = [index for index, candidate in enumerate(candidates) if candidate.is_shown_first]
-    open_errors = choice.find_call_indexes_by_value(CallUsefulness.OPEN_ERROR)
-    choice.select_calls(open_errors, round(max_characters * SPACE_FRACTION_FOR_OPEN_ERRORS))
+    unresolved_errors = choice.find_call_indexes_by_usefulness(CallUsefulness.UNRESOLVED_ERROR)
+    choice.select_calls(
+        unresolved_errors, round(max_characters * SPACE_FRACTION_FOR_UNRESOLVED_ERRORS)
+    )
     choice.select_calls(relevant_edits, round(max_characters * SPACE_FRACTION_FOR_RELEVANT_EDITS))
     choice.select_calls(edits, round(max_characters * LATEST_EDITS_SPACE_FRACTION))
     if not edits and not request_words.isdisjoint(_REVIEW_WORDS):
@@ -183,7 +185,7 @@ class _CallSelector:
         self._texts = texts
         self._max_characters = max_characters
 
-    def find_call_indexes_by_value(self, *values: CallUsefulness) -> list[int]:
+    def find_call_indexes_by_usefulness(self, *values: CallUsefulness) -> list[int]:
         """Return the indexes of the calls with any of these values, the latest call first."""
         indexes: list[int] = []
         for index, candidate in enumerate(self._candidates):

@@ -288,16 +288,16 @@ def _find_last_turn_topics(digest: Digest, session: SessionFile) -> _LastTurnTop
         latest = next((message for message in reversed(digest.talk) if message.kind is kind), None)
         if latest is not None:
             names.update(_FILE_NAME_IN_TEXT_PATTERN.findall(latest.text))
-    open_errors: dict[int, str] = {}
+    unresolved_errors: dict[int, str] = {}
     for entry in digest.section_entries("errors"):
         owner, _, number = entry.ref.rpartition(":")
         if owner == session.session_id:
-            open_errors[int(number)] = entry.text
+            unresolved_errors[int(number)] = entry.text
     return _LastTurnTopics(
         _find_last_request_words(digest),
         _find_last_request_record_number(digest, session),
         frozenset(names),
-        open_errors,
+        unresolved_errors,
     )
 
 
@@ -390,7 +390,7 @@ class _CallsLaterInFile:
         if is_repeated and (has_passed or tool == records.POLL_TOOL):
             return None
         if self._shows_unresolved_error(block, record_number):
-            value = CallUsefulness.OPEN_ERROR
+            value = CallUsefulness.UNRESOLVED_ERROR
         elif has_passed_later:
             value = CallUsefulness.OLD_RUN
         else:
@@ -449,7 +449,7 @@ class _CallsLaterInFile:
                 max_characters = MAX_RESOLVED_FAILURE_CHARACTERS
             else:
                 max_characters = MAX_PASSED_CHECK_CHARACTERS
-        elif value is CallUsefulness.OPEN_ERROR:
+        elif value is CallUsefulness.UNRESOLVED_ERROR:
             max_characters = MAX_UNRESOLVED_ERROR_CHARACTERS
         elif get_string(block, "name") != "Bash" or is_failure:
             max_characters = MAX_RESULT_CHARACTERS

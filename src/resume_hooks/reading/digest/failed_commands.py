@@ -38,7 +38,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 # the failed one.
 MAX_COMMANDS_BEFORE_REPLACEMENT = 12
 # An error can be listed as open only if it occurred in one of this many latest turns.
-MAX_TURNS_SEARCHED_FOR_OPEN_ERRORS = 3
+MAX_TURNS_SEARCHED_FOR_UNRESOLVED_ERRORS = 3
 # The maximum number of characters shown of a failed command. The command's output follows them.
 MAX_FAILED_COMMAND_CHARACTERS = 120
 # The maximum number of characters to read from a tool's error message.

@@ -236,9 +236,9 @@ class FileStates:
         """The merges that stopped with conflicts and are not finished, by checkout. The paths of
         their files are written as in the digest's entries."""
         self._states_before_merge: dict[str, FileState] = {}
-        self.foreign_commits: list[str] = []
+        self.commits_by_others: list[str] = []
         """The hashes of the commits that no git command in the session made, oldest first."""
-        self.foreign_commits_position: RecordPosition | None = None
+        self.position_of_commits_by_others: RecordPosition | None = None
         self._top_commits: dict[str, str] = {}
         """The hash of the top commit, by checkout. A checkout is removed from this mapping if a
         command may have changed its top commit."""
@@ -345,16 +345,16 @@ class FileStates:
             return
         former_top = self._top_commits.get(checkout, commits[0])
         self._top_commits[checkout] = commits[0]
-        foreign_commits = find_commits_above(former_top, commits)
+        new_commits_by_others = find_commits_above(former_top, commits)
         # The session knew this checkout without commits, so somebody else made its first ones.
         if checkout in self._empty_checkouts:
             self._empty_checkouts.discard(checkout)
             self.untracked_paths.difference_update(self._list_paths_in_same_checkout(call.folder))
-            foreign_commits = list(commits)
-        if not foreign_commits:
+            new_commits_by_others = list(commits)
+        if not new_commits_by_others:
             return
-        self.foreign_commits += reversed(foreign_commits)
-        self.foreign_commits_position = call.run.result_position
+        self.commits_by_others += reversed(new_commits_by_others)
+        self.position_of_commits_by_others = call.run.result_position
         for path in self._list_paths_in_same_checkout(call.folder):
             if self.states[path].label in UNCOMMITTED_STATES:
                 self.states[path] = FileState(MAYBE_COMMITTED_STATE)

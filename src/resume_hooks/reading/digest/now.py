@@ -45,7 +45,7 @@ ALL_DONE_NOTE = "a later task list is done, but it may not cover everything"
 STAGED_LABEL = "staged for the next commit"
 UNTRACKED_LABEL = "not tracked by git"
 CONFLICTS_LABEL = "in conflict, to be resolved"
-MAX_FOREIGN_COMMITS = 5  # At most this many commits by others are listed.
+MAX_LISTED_COMMITS_BY_OTHERS = 5  # At most this many commits by others are listed.
 MAX_LISTED_UNCOMMITTED_FILES = 8  # At most this many uncommitted files are listed.
 # The maximum total number of characters in the names of the uncommitted files.
 MAX_FILE_NAMES_CHARACTERS = 270
@@ -197,14 +197,14 @@ def _list_commits_by_others(states: FileStates) -> Iterator[DigestEntry]:
 
     The line also lists the files that these commits may include.
     """
-    if states.foreign_commits_position is None:
+    if states.position_of_commits_by_others is None:
         return
-    names = ", ".join(states.foreign_commits[-MAX_FOREIGN_COMMITS:])
+    names = ", ".join(states.commits_by_others[-MAX_LISTED_COMMITS_BY_OTHERS:])
     text = f"commits that no git command of the session made: {names}"
     paths = [plain_line(path) for path in states.list_files_with_state_label(MAYBE_COMMITTED_STATE)]
     if paths:
         text = f"{text}; they may include {_join_names_up_to_limit(paths)}"
-    yield make_entry(text, states.foreign_commits_position, max_characters=MAX_ROW_CHARACTERS)
+    yield make_entry(text, states.position_of_commits_by_others, max_characters=MAX_ROW_CHARACTERS)
 
 
 def _is_one_folder_inside_other(home: str, folder: str) -> bool:
