@@ -313,10 +313,10 @@ def test_a_trim_in_place_refuses_links_renamed_files_and_backups(
     other = tmp_path / "other.jsonl"
     shutil.copy(path, other)
     for wrong in (link, other):
-        with pytest.raises(UsageError, match="not a session's own file"):
+        with pytest.raises(UsageError, match="not the main transcript of a session"):
             trim(config_home, wrong, force=True)
     assert link.is_symlink()
-    with pytest.raises(UsageError, match="not a session's own file"):
+    with pytest.raises(UsageError, match="not the main transcript of a session"):
         trim(config_home, Path(trim(config_home, path).backup), force=True)
 
 

@@ -62,7 +62,7 @@ def assert_archived_session_is_refused(
     done = cli(*arguments)
     said = done.stderr.decode()
     assert done.returncode == 1, said + done.stdout.decode()
-    assert "only the archived copy is left" in said
+    assert "Only its archived copy is left" in said
     assert f"resume-hooks restore {SESSION}" in said
     assert {
         path: path.read_bytes() for path in Path(kept.folder).rglob("*") if path.is_file()

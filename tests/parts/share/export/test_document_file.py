@@ -51,7 +51,7 @@ def test_a_file_created_or_changed_meanwhile_is_kept(tmp_path: Path) -> None:
         write_document(str(path), iter([b"new"]), None)
     over = read_status_of_file_to_replace(str(path), force=True)
     path.write_bytes(b"theirs, longer")
-    with pytest.raises(WriteFailed, match="meanwhile"):
+    with pytest.raises(WriteFailed, match="in the meantime"):
         write_document(str(path), iter([b"new"]), over)
     assert path.read_bytes() == b"theirs, longer"
     assert os.listdir(tmp_path) == ["a.html"]
