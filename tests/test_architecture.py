@@ -118,7 +118,7 @@ def test_every_module_of_a_trigger_exists(name: str) -> None:
             for rows in part_table.OPTIONS.values()
             for part, _, _, function, _ in rows
         }
-        | {row for rows in part_table.ANSWER_FUNCTIONS.values() for row in rows}
+        | {row for rows in part_table.FUNCTIONS_BY_QUESTION.values() for row in rows}
     ),
 )
 def test_every_function_of_a_part_exists(part: str, function: str) -> None:

@@ -18,7 +18,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.errors import RecordTooDeep, ResumeHooksError
+from resume_hooks.errors import RecordNestedTooDeeply, ResumeHooksError
 from resume_hooks.hooks import confirmations, hook_replies, hook_state, prompt, triggers
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.reading.outline import make_outline
@@ -203,7 +203,7 @@ def test_deep_nesting_does_not_crash() -> None:
     value: Any = "x"
     for _ in range(5_000):
         value = [value]
-    with pytest.raises(RecordTooDeep):
+    with pytest.raises(RecordNestedTooDeeply):
         raw_edit.encode_record({"uuid": "u", "a": value, "b": "\ud800"})
     assert list(records.iterate_strings(value)) == ["x"]
 

@@ -81,7 +81,7 @@ def example_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     monkeypatch.setattr(seam, "PARTS_FOLDER", str(tmp_path))
     monkeypatch.setitem(part_table.VERBS, "greet", ("example", "Say hello.", "untrim"))
     name = questions.note_on_session.name
-    monkeypatch.setitem(part_table.ANSWER_FUNCTIONS, name, [("example", "notes:note")])
+    monkeypatch.setitem(part_table.FUNCTIONS_BY_QUESTION, name, [("example", "notes:note")])
     yield part
     for name in [name for name in sys.modules if name.startswith("resume_hooks.parts.example")]:
         del sys.modules[name]

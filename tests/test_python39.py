@@ -39,7 +39,7 @@ PRE_INSTALL_FUNCTIONS = [
     *(
         answer
         for question in PRE_INSTALL_QUESTIONS
-        for answer in part_table.ANSWER_FUNCTIONS.get(question.name, ())
+        for answer in part_table.FUNCTIONS_BY_QUESTION.get(question.name, ())
     ),
 ]
 PRE_INSTALL_MODULE_NAMES += sorted(

@@ -182,7 +182,7 @@ An option consists of the part, its names, its line in the help, its function, a
 flag.
 """
 
-ANSWER_FUNCTIONS: Dict[str, List[Tuple[str, str]]] = {answers}
+FUNCTIONS_BY_QUESTION: Dict[str, List[Tuple[str, str]]] = {answers}
 """Maps each question to the parts and functions that answer it."""
 '''
     return _format_code(text, SOURCE_FOLDER / "part_table.py")

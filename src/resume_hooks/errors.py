@@ -108,7 +108,7 @@ class NoFileHistory(ResumeHooksError, code="no-file-history"):
     """The client has stored no earlier states of the user's files, or none that can be restored."""
 
 
-class CantRestore(ResumeHooksError, code="cant-restore"):
+class RestoreFailed(ResumeHooksError, code="cant-restore"):
     """Some files can't be restored exactly, so nothing was restored."""
 
 
@@ -130,7 +130,7 @@ class ImportFailed(ResumeHooksError, code="import-failed"):
     """The file or page to import could not be read, or is too large. Nothing was written."""
 
 
-class RecordTooDeep(ResumeHooksError, code="too-deep"):
+class RecordNestedTooDeeply(ResumeHooksError, code="too-deep"):
     """A transcript's record is nested too deeply to be written again."""
 
 

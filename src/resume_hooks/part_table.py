@@ -250,7 +250,7 @@ An option consists of the part, its names, its line in the help, its function, a
 flag.
 """
 
-ANSWER_FUNCTIONS: Dict[str, List[Tuple[str, str]]] = {
+FUNCTIONS_BY_QUESTION: Dict[str, List[Tuple[str, str]]] = {
     "answer_smart_trim": [("smart_trim", "trigger_answers:answer_smart_trim")],
     "plan_confirmed_trim": [("smart_trim", "trigger_answers:find_confirmed_trim")],
     "line_of_trim_help": [("smart_trim", "trigger_answers:format_smart_trim_help_line")],

@@ -148,7 +148,7 @@ def find_answers(question: PartQuestion[Function]) -> Iterator[Function]:
 
     Raise ImportError or AttributeError if a function can't be loaded.
     """
-    for part, function in part_table.ANSWER_FUNCTIONS.get(question.name, ()):
+    for part, function in part_table.FUNCTIONS_BY_QUESTION.get(question.name, ()):
         if is_installed(part):
             yield question.load_function(part, function)
 

@@ -15,7 +15,7 @@ import pytest
 
 from resume_hooks.cli.ask_question import AnswerChoice, ask_question, choose_candidate_in_command
 from resume_hooks.errors import AmbiguousLocator
-from resume_hooks.sessions.locator_forms import MAX_CANDIDATES
+from resume_hooks.sessions.locator_forms import MAX_SUGGESTED_SESSIONS
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
@@ -152,14 +152,17 @@ def test_candidates_are_listed_without_a_terminal(
     said = done.stderr.decode().splitlines()
     assert said[0] == "resume-hooks: 'parser' fits 2 sessions"
     assert [line.split()[0] for line in said[1:3]] == [session_id(1), session_id(2)]
-    for number in range(3, MAX_CANDIDATES + 4):
+    for number in range(3, MAX_SUGGESTED_SESSIONS + 4):
         records = [*conversation(1), custom_title(f"A parser {number}")]
         write_session(
             config_home.project(), session_id(number), records, mtime=time.time() - 100 * number
         )
     assert b"  and 3 older ones\n" in cli("info", "parser").stderr
     error = document("info", "parser", code=2)["error"]
-    assert (error["code"], len(error["candidates"])) == ("ambiguous-locator", MAX_CANDIDATES)
+    assert (error["code"], len(error["candidates"])) == (
+        "ambiguous-locator",
+        MAX_SUGGESTED_SESSIONS,
+    )
 
 
 def test_json_output_never_asks(config_home: ConfigHome) -> None:

@@ -162,7 +162,7 @@ def _answering_modules(question: seam.PartQuestion[Any], engine: Path) -> list[P
     """Create the packages that contain the modules that answer a question. Return the modules' paths."""
     found = [
         row
-        for row in part_table.ANSWER_FUNCTIONS.get(question.name, ())
+        for row in part_table.FUNCTIONS_BY_QUESTION.get(question.name, ())
         if seam.is_installed(row[0])
     ]
     for part, _ in found:

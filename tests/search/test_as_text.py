@@ -19,9 +19,9 @@ from resume_hooks.search.record_text import MAX_SENTENCES_CHARACTERS, Marker, ma
 from resume_hooks.search.record_text import make_display_text as bare_text
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import (
+    ADVICE_IF_NO_CLOSE_MATCH,
     EVIDENCE_WARNING,
     MAX_WORDS_TO_LIST_MISSING,
-    NO_CLOSE_MATCH_ADVICE,
     result_text,
 )
 from tests.builders import SESSION, ConfigHome, custom_title, session_id, tool_result
@@ -145,7 +145,7 @@ def test_the_first_line_says_that_nothing_is_close() -> None:
     """
     weak, fair = (HIT._replace(strength=strength) for strength in ("weak", "fair"))
     assert result_text(result_with_hits(weak)).startswith(
-        f"resume-hooks search: {NO_CLOSE_MATCH_ADVICE} · linter · 1 turn · "
+        f"resume-hooks search: {ADVICE_IF_NO_CLOSE_MATCH} · linter · 1 turn · "
     )
     assert "nothing close" not in result_text(result_with_hits(weak, fair))
     assert "nothing close" not in result_text(result_with_hits(weak, query=""))
@@ -158,7 +158,7 @@ def test_a_search_without_hits_gives_advice() -> None:
     text = result_text(result_with_hits(interpretation="no match for linter", omitted_run_count=1))
     assert text.split("\n") == [
         (
-            f"resume-hooks search: {NO_CLOSE_MATCH_ADVICE} · linter · nothing found · "
+            f"resume-hooks search: {ADVICE_IF_NO_CLOSE_MATCH} · linter · nothing found · "
             f"no match for linter · {EVIDENCE_WARNING}"
         ),
         "",

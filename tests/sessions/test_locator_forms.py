@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve_locator
-from resume_hooks.sessions.locator_forms import MAX_CANDIDATES, RESOLVERS, LocatorScope
+from resume_hooks.sessions.locator_forms import MAX_SUGGESTED_SESSIONS, RESOLVERS, LocatorScope
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.builders import (
     CWD,
@@ -349,11 +349,13 @@ def test_an_ambiguous_locator_lists_its_matches(config_home: ConfigHome) -> None
 
 def test_many_candidates_are_counted(config_home: ConfigHome) -> None:
     """An ambiguous locator raises an error that lists the newest matches and states how many there are."""
-    for number in range(1, MAX_CANDIDATES + 6):
+    for number in range(1, MAX_SUGGESTED_SESSIONS + 6):
         write_numbered_talk(config_home, number, custom_title(f"Same words {number}"))
-    with pytest.raises(AmbiguousLocator, match=f"fits {MAX_CANDIDATES + 5} sessions") as caught:
+    with pytest.raises(
+        AmbiguousLocator, match=f"fits {MAX_SUGGESTED_SESSIONS + 5} sessions"
+    ) as caught:
         find_session_number(config_home, "same words")
-    assert len(caught.value.candidates) == MAX_CANDIDATES
+    assert len(caught.value.candidates) == MAX_SUGGESTED_SESSIONS
     assert caught.value.candidates[0]["session_id"] == session_id(1)
 
 

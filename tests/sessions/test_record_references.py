@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.sessions.record_references import (
-    REFERENCE_HELP,
+    SESSION_REFERENCE_HELP,
     RecordLines,
     RecordOffset,
     Reference,
@@ -70,7 +70,7 @@ def test_an_invalid_reference_is_refused(text: str, mistake: str) -> None:
     """An invalid reference raises ``UsageError`` with the mistake and a valid example."""
     with pytest.raises(UsageError) as caught:
         parse_reference(text)
-    assert (caught.value.message, caught.value.remedy) == (mistake, REFERENCE_HELP)
+    assert (caught.value.message, caught.value.remedy) == (mistake, SESSION_REFERENCE_HELP)
 
 
 def test_the_option_session_replaces_the_session_in_a_reference() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.errors import RecordTooDeep
+from resume_hooks.errors import RecordNestedTooDeeply
 from resume_hooks.transcripts.raw_edit import (
     add_field,
     clear_usage,
@@ -176,11 +176,11 @@ def test_encoding_is_compact_and_never_fails() -> None:
 
 
 def test_too_deep_nesting_is_refused() -> None:
-    """A record that is nested too deeply raises ``RecordTooDeep``."""
+    """A record that is nested too deeply raises ``RecordNestedTooDeeply``."""
     deep: Any = "end"
     for _ in range(5_000):
         deep = [deep]
-    with pytest.raises(RecordTooDeep, match="nested too deep"):
+    with pytest.raises(RecordNestedTooDeeply, match="nested too deep"):
         encode_record({"uuid": "u1", "input": deep})
 
 

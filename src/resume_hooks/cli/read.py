@@ -45,7 +45,7 @@ from resume_hooks.sessions.agents.registry import agent_name_of_path, row_of_age
 from resume_hooks.sessions.agents.registry import original_path as place_of_original
 from resume_hooks.sessions.locate import is_subagent_locator, resolve_transcript
 from resume_hooks.sessions.record_references import (
-    REFERENCE_HELP,
+    SESSION_REFERENCE_HELP,
     RecordLine,
     RecordLines,
     TranscriptNames,
@@ -150,14 +150,14 @@ def _look_up_record(options: ReadOptions) -> OriginalRecord:
     if target is None:
         raise UsageError(
             "No record is named",
-            f"{REFERENCE_HELP} To read whole turns: resume-hooks read SESSION --turns 1-3",
+            f"{SESSION_REFERENCE_HELP} To read whole turns: resume-hooks read SESSION --turns 1-3",
         )
     if ":" not in target and session is None:
         short_target = collapse_line(plain_line(target), 80)
         outline_command = f"resume-hooks outline {shlex.quote(short_target)}"
         raise UsageError(
             f"'{short_target}' names no record",
-            f"{REFERENCE_HELP} To read a session: {outline_command}, or add --turns 1-3.",
+            f"{SESSION_REFERENCE_HELP} To read a session: {outline_command}, or add --turns 1-3.",
         )
     reference = parse_reference(target, session)
     folder = current_folder()

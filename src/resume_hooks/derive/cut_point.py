@@ -109,8 +109,10 @@ class CutAtRecord(NamedTuple):
             )
         if isinstance(record, str):
             return self._find_record_with_uuid(transcript, record)
-        if record.uuid:  # The uuid is still valid even if the record's line number has changed.
-            return self._find_record_with_uuid(transcript, record.uuid)
+        if (
+            record.record_uuid
+        ):  # The uuid is still valid even if the record's line number has changed.
+            return self._find_record_with_uuid(transcript, record.record_uuid)
         return self._find_last_message_at_or_before(
             transcript, record.offset, transcript.size, attrgetter("offset")
         )

@@ -23,7 +23,7 @@ from tantivy import Occur, Query
 
 from resume_hooks.search.index.postings import (
     INDEX_SCHEMA,
-    WORDS_FIELD,
+    WORDS_FIELD_NAME,
     Posting,
     Postings,
     WordWithRecordCount,
@@ -44,7 +44,9 @@ MIN_PART_LETTERS = 3
 # matches, but never to fewer letters than this.
 MIN_PREFIX_LETTERS = 5
 MIN_MISSPELLED_LETTERS = 4  # a shorter word is never treated as a misspelling
-MIN_SIMILARITY = 0.75  # minimum similarity (0 to 1) of a misspelled word and its correction
+MIN_SPELLING_SIMILARITY = (
+    0.75  # minimum similarity (0 to 1) of a misspelled word and its correction
+)
 IDENTIFIER_PART_WEIGHT = 0.5  # weight of a part of an identifier, relative to the whole identifier
 
 
@@ -191,7 +193,7 @@ class TermLookups:
         return math.log(1 + ((self._total_records or 1) - count + 0.5) / (count + 0.5))
 
     def _count_records_containing(self, word: str) -> int:
-        return self._words.count_records_containing(WORDS_FIELD, word)
+        return self._words.count_records_containing(WORDS_FIELD_NAME, word)
 
     def _words_with_prefix(self, prefix: str) -> list[WordWithRecordCount]:
         """Return the words that begin with a prefix.
@@ -199,7 +201,7 @@ class TermLookups:
         If there are none, return the longest beginning of the prefix that is itself a word in the
         index.
         """
-        words = _most_common_words(self._words.words_with_prefix(WORDS_FIELD, prefix, 500))
+        words = _most_common_words(self._words.words_with_prefix(WORDS_FIELD_NAME, prefix, 500))
         for length in range(len(prefix) - 1, MIN_PREFIX_LETTERS - 1, -1):
             if not words and (rows := self._count_records_containing(prefix[:length])):
                 words = [(prefix[:length], rows)]
@@ -208,7 +210,7 @@ class TermLookups:
     @functools.cached_property
     def _all_words(self) -> list[WordWithRecordCount]:
         """Every word of the index with its number of records."""
-        return self._words.words_with_prefix(WORDS_FIELD, "")
+        return self._words.words_with_prefix(WORDS_FIELD_NAME, "")
 
     def _words_containing(self, part: str) -> list[WordWithRecordCount]:
         if len(part) < MIN_PART_LETTERS and part.isascii():
@@ -230,14 +232,14 @@ class TermLookups:
 
         candidates = {
             other: rows
-            for other, rows in self._words.words_with_prefix(WORDS_FIELD, word[0])
+            for other, rows in self._words.words_with_prefix(WORDS_FIELD_NAME, word[0])
             if abs(len(other) - len(word))
             <= 2  # A word whose length differs by more is not a misspelling.
         }
         return [
             (other, candidates[other])
             for other in difflib.get_close_matches(
-                word, candidates, MAX_CORRECTIONS, MIN_SIMILARITY
+                word, candidates, MAX_CORRECTIONS, MIN_SPELLING_SIMILARITY
             )
         ]
 
@@ -528,4 +530,4 @@ def _query_for_all_words(lookup: Lookup) -> Query:
 
 
 def _query_for_word(word: str) -> Query:
-    return Query.term_query(INDEX_SCHEMA, WORDS_FIELD, word, index_option="freq")
+    return Query.term_query(INDEX_SCHEMA, WORDS_FIELD_NAME, word, index_option="freq")

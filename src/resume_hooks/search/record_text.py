@@ -105,9 +105,9 @@ def read_record_text_and_byte_count(
 
     The text is None if the record has changed since it was indexed.
     """
-    if record.length > MAX_RECORD_BYTES:
-        return f"(a record of {format_bytes(record.length)}, too large to be shown here)", 0
-    line = _read_line(path, inode, record.offset, record.length)
+    if record.byte_length > MAX_RECORD_BYTES:
+        return f"(a record of {format_bytes(record.byte_length)}, too large to be shown here)", 0
+    line = _read_line(path, inode, record.offset, record.byte_length)
     record_data = records.parse_record(Line(0, 0, line).body)
     if record_data is not None:
         texts = TextExtractor(subagent=is_subagent, omits_own_output=False).extract_texts(

@@ -36,7 +36,7 @@ MAX_QUESTION_CHARACTERS, MAX_WORDING_CHARACTERS = 120, 60
 # longer question, a hit shows only its strength.
 MAX_WORDS_TO_LIST_MISSING = 5
 
-NO_CLOSE_MATCH_ADVICE = "nothing close: ask again in other words"
+ADVICE_IF_NO_CLOSE_MATCH = "nothing close: ask again in other words"
 
 Style = Callable[[str], str]
 
@@ -74,7 +74,7 @@ def result_text(
     ]
     heading = f"resume-hooks search: {' · '.join(filter(None, heading_parts))}"
     if not result.hits:
-        return _cut_text("\n".join([heading, "", *_format_no_hits(result)]), max_characters)
+        return _shorten_text("\n".join([heading, "", *_format_no_hits(result)]), max_characters)
     hit_rows = []
     for session in _group_by_session(result.hits):
         for hit in session:
@@ -139,17 +139,17 @@ def _best_hit_line(heading: str, notes: list[str], hit: Hit, max_characters: int
     """
     max_length = max_characters - len("\n".join([heading, "", *notes]))
     if max_length < MIN_CUT_HIT_CHARACTERS:
-        return _cut_text(heading, max_characters)
+        return _shorten_text(heading, max_characters)
     return "\n".join(
         [
             heading,
-            _cut_text(f"  {plain_line(hit.short_reference)} · {hit.snippet}", max_length),
+            _shorten_text(f"  {plain_line(hit.short_reference)} · {hit.snippet}", max_length),
             *notes,
         ]
     )
 
 
-def _cut_text(text: str, max_characters: int) -> str:
+def _shorten_text(text: str, max_characters: int) -> str:
     if not max_characters or len(text) <= max_characters:
         return text
     return f"{text[: max_characters - 1]}…"
@@ -261,7 +261,7 @@ def advise_if_hits_are_weak(result: SearchResult) -> str:
         return ""
     if not result.is_complete:
         return "nothing close so far"
-    return NO_CLOSE_MATCH_ADVICE
+    return ADVICE_IF_NO_CLOSE_MATCH
 
 
 def _format_no_hits(result: SearchResult) -> list[str]:

@@ -53,7 +53,7 @@ _FINAL_KIND_SUFFIX_PATTERN = re.compile(
     rf" · ({_ANY_KIND_EXPRESSION})(?: \d{{1,{MAX_TITLE_SUFFIX_DIGITS}}})?\Z"
 )
 # Matches the beginning of child titles in version 0.1.0: ``handoff 2 · <root title>``.
-_OLD_KIND_PREFIX_PATTERN = re.compile(rf"\A(?:(?:{_ANY_KIND_EXPRESSION}) \d+ · )+")
+_FORMER_KIND_PREFIX_PATTERN = re.compile(rf"\A(?:(?:{_ANY_KIND_EXPRESSION}) \d+ · )+")
 
 
 def displayed_kind(kind: str) -> str:
@@ -139,7 +139,7 @@ def root_title_of(title: str) -> str:
     """Return the title of the first session by removing kinds and numbers from a child's title."""
     if len(title) > MAX_CHILD_TITLE_CHARACTERS:
         return title
-    return _KIND_SUFFIXES_PATTERN.sub("", _OLD_KIND_PREFIX_PATTERN.sub("", title)) or title
+    return _KIND_SUFFIXES_PATTERN.sub("", _FORMER_KIND_PREFIX_PATTERN.sub("", title)) or title
 
 
 def _read_tail(session: SessionFile) -> bytes:

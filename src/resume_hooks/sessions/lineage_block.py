@@ -73,11 +73,11 @@ def render_lineage_block(
             continue
         lines.append(f"{number}. {_describe_ancestor(ancestor)}")
         if ancestor.session_file:
-            lines.append(f"{_FILE_INDENT}{_harmless_line(ancestor.session_file)}")
+            lines.append(f"{_FILE_INDENT}{_make_line_safe_for_block(ancestor.session_file)}")
     current_row = f"{_make_title_safe_for_block(title)} · {session_id} · {format_minute(created_at)} · this session"
     lines += [
         f"{len(ancestors) + 1}. {current_row}",
-        f"{_FILE_INDENT}{_harmless_line(file)}",
+        f"{_FILE_INDENT}{_make_line_safe_for_block(file)}",
     ]
     advice = _READING_ADVICE.format(_SEARCHER_ADVICE if has_searcher else "")
     return "\n".join([*lines, advice, LINEAGE_END_MARKER])
@@ -88,8 +88,9 @@ def describe_move(old_home: str, new_home: str) -> str:
 
     The sentence names both folders and follows the lineage block.
     """
+    old_folder, new_folder = map(_make_line_safe_for_block, (old_home, new_home))
     return (
-        f"Its project was {_harmless_line(old_home)} and is {_harmless_line(new_home)} now: read a path below the "
+        f"Its project was {old_folder} and is {new_folder} now: read a path below the "
         "old folder as the same path below the new one."
     )
 
@@ -129,18 +130,18 @@ def _describe_ancestor(ancestor: Ancestor) -> str:
     # Imported here because the import takes 3 ms, and a search does not need it.
     from resume_hooks.sessions.lineage import MISSING_STATUS, REMARKS_BY_STATUS
 
-    session_id = _harmless_line(ancestor.session_id) or "(id unknown)"
+    session_id = _make_line_safe_for_block(ancestor.session_id) or "(id unknown)"
     if ancestor.status == MISSING_STATUS:
         return f"(file gone) · {session_id} · {displayed_kind(ancestor.derivation_type)}"
-    creation_minute = _harmless_line(format_minute(ancestor.created_at))
-    dates = f"{creation_minute} .. {_harmless_line(format_minute(ancestor.ended_at))}"
+    creation_minute = _make_line_safe_for_block(format_minute(ancestor.created_at))
+    dates = f"{creation_minute} .. {_make_line_safe_for_block(format_minute(ancestor.ended_at))}"
     remark = REMARKS_BY_STATUS.get(ancestor.status, "")
     size, derivation = format_bytes(ancestor.size), displayed_kind(ancestor.derivation_type)
     return f"{_make_title_safe_for_block(ancestor.title)} · {session_id} · {dates} · {size} · {derivation}{remark}"
 
 
 def _make_title_safe_for_block(text: str) -> str:
-    return _harmless_line(collapse_line(plain_text(text), MAX_TITLE_CHARACTERS))
+    return _make_line_safe_for_block(collapse_line(plain_text(text), MAX_TITLE_CHARACTERS))
 
 
 def replace_block_markers(text: str) -> str:
@@ -157,5 +158,5 @@ def replace_block_markers(text: str) -> str:
     )
 
 
-def _harmless_line(text: str) -> str:
+def _make_line_safe_for_block(text: str) -> str:
     return replace_block_markers(plain_line(text))

@@ -33,7 +33,7 @@ from resume_hooks.sessions.archived.manifest import (
 )
 from resume_hooks.sessions.archived.sessions import find_only_archived, open_archived
 from resume_hooks.sessions.locator_forms import (
-    MAX_CANDIDATES,
+    MAX_SUGGESTED_SESSIONS,
     MIN_ID_PREFIX_CHARACTERS,
     MIN_TITLE_PART_BYTES,
     RESOLVERS,
@@ -106,7 +106,7 @@ def find_archived_copy(
     if len(matches) > 1:
         raise AmbiguousLocator(
             locator,
-            [candidate_row(match, where) for match in matches[:MAX_CANDIDATES]],
+            [candidate_row(match, where) for match in matches[:MAX_SUGGESTED_SESSIONS]],
             len(matches),
         )
     if matches:

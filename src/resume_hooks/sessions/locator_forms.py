@@ -334,7 +334,7 @@ MIN_TITLE_PART_BYTES = 3
 
 LIST_SESSIONS_REMEDY = "List the sessions: resume-hooks sessions."
 
-MAX_CANDIDATES = 20  # maximum number of candidates to show for an ambiguous locator
+MAX_SUGGESTED_SESSIONS = 20  # maximum number of candidates to show for an ambiguous locator
 _ID_CHARACTERS = frozenset("0123456789abcdef-")
 _LATEST_LOCATOR_PATTERN = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
 _ADDRESS_START_PATTERN = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -406,7 +406,7 @@ def resolve_path(locator: str, scope: LocatorScope) -> SessionFile | None:
         return None
     try:
         if "CLAUDECODE" in scope.where.environ:
-            _require_transcript_path(path, scope.where)
+            _require_path_of_transcript(path, scope.where)
         return agent_of_path(path, scope.where).open_session(path)
     except SessionNotFound:
         return None
@@ -600,7 +600,7 @@ def _choose_single_match(
         copies_by_id.setdefault(session.session_id, []).append(session)
     if len(copies_by_id) > 1:
         candidates = []
-        for session_copies in islice(copies_by_id.values(), MAX_CANDIDATES):
+        for session_copies in islice(copies_by_id.values(), MAX_SUGGESTED_SESSIONS):
             candidates.append(scope.preferred_copy(session_copies))
         raise AmbiguousLocator(locator, candidate_rows(candidates, scope.where), len(copies_by_id))
     if sessions:
@@ -643,7 +643,7 @@ def absolute_path(path: str, cwd: str) -> str:
         return os.path.join(cwd, path)
 
 
-def _require_transcript_path(path: str, where: Where) -> None:
+def _require_path_of_transcript(path: str, where: Where) -> None:
     """Raise UsageError if there is no transcript at a path.
 
     In a model's shell, verbs run without the user's consent. This check prevents them from reading

@@ -25,7 +25,7 @@ folder.
 
 # Number of seconds to wait for another command that copies or imports sessions into the same
 # folder.
-MAX_CREATION_LOCK_WAIT_SECONDS = 300.0
+MAX_SECONDS_TO_WAIT_FOR_CREATION_LOCK = 300.0
 
 SHORT_COMMIT_ID_DIGITS = 7  # number of digits of a commit's id in git's short form
 
@@ -116,7 +116,7 @@ def project_folder(working_folder: str, where: Where) -> str:
 def lock_session_creation(home: str, where: Where) -> Iterator[None]:
     """Prevent other commands from creating sessions in a working directory during the block.
 
-    If the lock is not available within ``MAX_CREATION_LOCK_WAIT_SECONDS``, or if the state folder
+    If the lock is not available within ``MAX_SECONDS_TO_WAIT_FOR_CREATION_LOCK``, or if the state folder
     is read-only, the block runs without the lock. Two commands may then create the same session
     twice.
     """
@@ -129,7 +129,7 @@ def lock_session_creation(home: str, where: Where) -> Iterator[None]:
                     where,
                     "Another command is creating sessions",
                     "No lock:",
-                    MAX_CREATION_LOCK_WAIT_SECONDS,
+                    MAX_SECONDS_TO_WAIT_FOR_CREATION_LOCK,
                 )
             )
         yield

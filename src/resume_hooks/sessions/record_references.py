@@ -36,7 +36,7 @@ from resume_hooks.transcripts.lines import (
 )
 from resume_hooks.transcripts.records import Record
 
-REFERENCE_HELP = (
+SESSION_REFERENCE_HELP = (
     "A reference is a session id (or at least its first four characters), a colon and a line "
     "number counted from 0, such as 1a2b3c4d:56."
 )
@@ -56,12 +56,12 @@ class RecordOffset(NamedTuple):
     """
 
     offset: int
-    uuid: str = ""
+    record_uuid: str = ""
 
     @property
     def record_part(self) -> str:
         """The text after the colon in a reference to this record."""
-        return f"{self.uuid}@{self.offset}"
+        return f"{self.record_uuid}@{self.offset}"
 
 
 class Reference(NamedTuple):
@@ -91,11 +91,12 @@ def parse_reference(text: str, session: str | None = None) -> Reference:
     if not colon:
         raise UsageError(
             f"'{_shorten_for_message(stripped)}' has no colon between a session and a record",
-            REFERENCE_HELP,
+            SESSION_REFERENCE_HELP,
         )
     if not session_locator.strip():
         raise UsageError(
-            f"'{_shorten_for_message(stripped)}' has no session before its colon", REFERENCE_HELP
+            f"'{_shorten_for_message(stripped)}' has no session before its colon",
+            SESSION_REFERENCE_HELP,
         )
     return Reference(session_locator.strip(), _parse_record_part(record.strip()))
 
@@ -274,8 +275,10 @@ class RecordLines:
             record_offset = record
         else:
             record_offset = RecordOffset(-1, record)
-        if record_offset.uuid:
-            uuid_forms = dict.fromkeys((record_offset.uuid, record_offset.uuid.lower()))
+        if record_offset.record_uuid:
+            uuid_forms = dict.fromkeys(
+                (record_offset.record_uuid, record_offset.record_uuid.lower())
+            )
         else:
             uuid_forms = {}
         if 0 <= record_offset.offset < self.size:
@@ -343,10 +346,10 @@ def find_referenced_line(reference: Reference, record_lines: RecordLines) -> Rec
         count = len(record_lines)
         line_range = f"lines 0 to {count - 1}" if count else "no lines"
         raise UsageError(f"No line {record} in {record_lines.file}", f"It has {line_range}.")
-    if isinstance(record, RecordOffset) and not record.uuid:
+    if isinstance(record, RecordOffset) and not record.record_uuid:
         remedy = "The file may have been rewritten. Begin again at its end: read SESSION --page."
         raise UsageError(f"No line of {record_lines.file} begins at byte {record.offset}", remedy)
-    uuid = record.uuid if isinstance(record, RecordOffset) else record
+    uuid = record.record_uuid if isinstance(record, RecordOffset) else record
     raise UsageError(
         f"No record {uuid} in {record_lines.file}", "Was it taken from another session?"
     )
@@ -371,7 +374,7 @@ def _parse_record_part(text: str) -> int | str | RecordOffset:
             return RecordOffset(int(offset), uuid)
     raise UsageError(
         f"'{_shorten_for_message(text)}' is not a line number, a uuid, or @ followed by a byte offset",
-        REFERENCE_HELP,
+        SESSION_REFERENCE_HELP,
     )
 
 

@@ -54,7 +54,7 @@ class Session(SessionFile):
         """
         return cls.from_file(readable_session(path, where), where)
 
-    def read_again(self) -> Session:
+    def reload(self) -> Session:
         """Return a new ``Session`` without cached data, because the file may have changed."""
         return Session.from_file(SessionFile(*self), self.where)
 

@@ -58,7 +58,7 @@ class AppendedLineCopier:
     def copy_all_lines(self, target_fd: int) -> None:
         """Copy all new lines. Wait for the rest of an incomplete line, but only for a short time."""
         self.append_new_lines(target_fd)
-        wait_for_line_end(self._source)
+        wait_until_last_line_is_complete(self._source)
         self.append_new_lines(target_fd)
 
     def copy_later_writes(self, target_fd: int) -> bool:
@@ -128,7 +128,7 @@ class AppendedLineCopier:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def wait_for_line_end(descriptor: int) -> None:
+def wait_until_last_line_is_complete(descriptor: int) -> None:
     """Wait for the rest of a line that another program may be writing to an open file.
 
     Stop after a short time, because the line may never be completed.

@@ -20,7 +20,7 @@ from resume_hooks.storage.append_carryover import (
     AppendedLineCopier,
     begins_with_copy,
     has_partial_line,
-    wait_for_line_end,
+    wait_until_last_line_is_complete,
 )
 from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.storage.state_file import (
@@ -142,7 +142,7 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
     ):
         descriptor = _open_to_append(path)
         try:
-            wait_for_line_end(descriptor)
+            wait_until_last_line_is_complete(descriptor)
             old_status = os.fstat(descriptor)
             written = append_and_sync(descriptor, b"".join(line + b"\n" for line in lines))
             _restore_time(descriptor, old_status, old_status.st_size + written)

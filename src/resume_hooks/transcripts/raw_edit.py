@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from resume_hooks.errors import RecordTooDeep
+from resume_hooks.errors import RecordNestedTooDeeply
 from resume_hooks.system.text import replace_all_surrogates
 from resume_hooks.transcripts.records import Record, get_string, parse_record, token_usage
 
@@ -30,7 +30,7 @@ _TOKEN_COUNT_PATTERN, _ZERO_COUNT = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens
 def encode_record(record: Record) -> bytes:
     """Return a record as a line in the client's compact form, without the line ending.
 
-    Raises RecordTooDeep if the record is nested too deeply.
+    Raises RecordNestedTooDeeply if the record is nested too deeply.
     """
     return _encode_value(record, get_string(record, "uuid"))
 
@@ -38,7 +38,7 @@ def encode_record(record: Record) -> bytes:
 def _encode_value(value: object, uuid: str = "") -> bytes:
     """Return a value as compact JSON.
 
-    Raises RecordTooDeep, with the record's ``uuid`` in its message, if the value is nested too deeply.
+    Raises RecordNestedTooDeeply, with the record's ``uuid`` in its message, if the value is nested too deeply.
     """
     try:
         return orjson.dumps(value)
@@ -49,7 +49,7 @@ def _encode_value(value: object, uuid: str = "") -> bytes:
                 replace_all_surrogates(value), ensure_ascii=False, separators=(",", ":")
             ).encode()
         except RecursionError as error:
-            raise RecordTooDeep(
+            raise RecordNestedTooDeeply(
                 f"The record {uuid} is nested too deeply to be written again",
                 "Nothing was changed.",
             ) from error

@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.errors import CantRestore
+from resume_hooks.errors import RestoreFailed
 from resume_hooks.parts.rewind_files import plan
 from resume_hooks.parts.rewind_files.plan import FileChange
 from resume_hooks.parts.rewind_files.safe_paths import MAX_PATH_DEPTH, ProjectRoot
@@ -217,17 +217,17 @@ def test_a_file_recorded_behind_a_link_is_refused(project: Project) -> None:
 
 
 def test_a_missing_project_is_refused(project: Project) -> None:
-    """A missing project folder raises ``CantRestore``."""
+    """A missing project folder raises ``RestoreFailed``."""
     session = project.session_with_backups({"a": backup_entry(None)})
     project.folder.rmdir()
-    with pytest.raises(CantRestore, match="can't be opened"):
+    with pytest.raises(RestoreFailed, match="can't be opened"):
         project.plan_restore(session)
 
 
 def test_a_session_without_a_folder_is_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session that names no folder raises ``CantRestore``, even if the user is in the project."""
+    """A session that names no folder raises ``RestoreFailed``, even if the user is in the project."""
     monkeypatch.setenv("PWD", str(project.folder))
     lost = [
         {key: value for key, value in record.items() if key != "cwd"}
@@ -240,19 +240,19 @@ def test_a_session_without_a_folder_is_refused(
             [*lost, snapshot_record(prompt_id(1), {})],
         )
     )
-    with pytest.raises(CantRestore, match="which folder"):
+    with pytest.raises(RestoreFailed, match="which folder"):
         project.plan_restore(session)
 
 
 def test_a_session_without_an_id_is_refused(project: Project) -> None:
-    """A session without an id raises ``CantRestore``.
+    """A session without an id raises ``RestoreFailed``.
 
     The id cannot be taken from the transcript's file name, because that name could be ``..``.
     """
     session = project.session_with_backups({"a": project.write_backup("a", "old\n")})
     path = Path(session.path).with_name("...jsonl")
     path.write_bytes(Path(session.path).read_bytes().replace(b'"sessionId"', b'"was"'))
-    with pytest.raises(CantRestore, match="no session id"):
+    with pytest.raises(RestoreFailed, match="no session id"):
         project.plan_restore(locate.session_file(str(path)))
 
 
@@ -282,7 +282,7 @@ def test_another_project_in_the_old_folder_is_left_alone(
     assert project.plan_restore(session).root.folder == str(moved)
     monkeypatch.chdir(moved / "sub")
     monkeypatch.setenv("PWD", str(moved / "sub"))
-    with pytest.raises(CantRestore) as caught:
+    with pytest.raises(RestoreFailed) as caught:
         project.plan_restore(session)
     assert str(project.folder) in caught.value.message
     assert os.path.dirname(session.path) in caught.value.message
@@ -300,7 +300,7 @@ def test_a_custom_project_folder_needs_the_user_in_the_project(
     project.path_of("sub").mkdir()
     for folder in (project.folder.parent, project.path_of("sub")):
         monkeypatch.chdir(folder)
-        with pytest.raises(CantRestore, match="belongs to another folder"):
+        with pytest.raises(RestoreFailed, match="belongs to another folder"):
             project.plan_restore(session)
     monkeypatch.chdir(project.folder)
     assert project.plan_restore(session).changes_to_write

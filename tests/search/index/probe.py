@@ -18,7 +18,7 @@ from resume_hooks.search.index.postings import (
     INDEX_SCHEMA,
     LABEL_FIELD_NAMES,
     WINDOW_INDEX,
-    WORDS_FIELD,
+    WORDS_FIELD_NAME,
     Posting,
     make_key_from_file_and_number,
 )
@@ -68,12 +68,12 @@ class IndexContent(NamedTuple):
         return sorted(
             (name, line)
             for name, line, field, found in self.found_words
-            if (field, found) == (WORDS_FIELD, word)
+            if (field, found) == (WORDS_FIELD_NAME, word)
         )
 
     def words(self) -> set[str]:
         """Return all words of the index."""
-        return {word for _, _, field, word in self.found_words if field == WORDS_FIELD}
+        return {word for _, _, field, word in self.found_words if field == WORDS_FIELD_NAME}
 
 
 def uuid_of_text(text: str | int) -> str:
@@ -142,14 +142,14 @@ def read_found_words(index: OpenIndex) -> set[FoundWord]:
     """Return every word and name that the index finds, for each record and each turn."""
     names, words, most = file_names(index), index.postings, max(1, index.postings.record_count)
     found: set[FoundWord] = set()
-    for field in (WORDS_FIELD, *LABEL_FIELD_NAMES):
+    for field in (WORDS_FIELD_NAME, *LABEL_FIELD_NAMES):
         for word, _ in words.words_with_prefix(field, ""):
             query = Query.term_query(INDEX_SCHEMA, field, word)
             found |= {
                 (names[row.file_id], row.line_number, field, word)
                 for row in words.find_records(query, most)
             }
-            if field == WORDS_FIELD:
+            if field == WORDS_FIELD_NAME:
                 keys = (
                     divmod(key, make_key_from_file_and_number(1, 0))
                     for key in words.find_turns(query, most)

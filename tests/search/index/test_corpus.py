@@ -42,7 +42,7 @@ def test_every_row_has_the_position_of_its_record(config_home: ConfigHome) -> No
         for row in read_rows(index):
             by_file[paths[row.posting.file_id]][row.line_number] = (
                 row.posting.offset,
-                row.posting.length,
+                row.posting.byte_length,
             )
     assert all(by_file.values()), "files of which nothing can be found"
     count = sum(map(len, by_file.values()))
@@ -93,7 +93,7 @@ def _file_size(path: Path) -> int:
 def _read_rows(index: OpenIndex) -> set[tuple[object, ...]]:
     """Return all words of the index, and the position and time of each record."""
     told = {
-        (*row[:5], row.posting.offset, row.posting.length, row.posting.record_time)
+        (*row[:5], row.posting.offset, row.posting.byte_length, row.posting.record_time)
         for row in read_rows(index)
     }
     return {*told, *read_found_words(index)}

@@ -23,7 +23,7 @@ import pytest
 from resume_hooks.search.index import connect, read_transcript
 from resume_hooks.search.index.changed_files import ReadJob
 from resume_hooks.search.index.connect import open_index
-from resume_hooks.search.index.postings import RECORD_INDEX, WORDS_FIELD, Postings
+from resume_hooks.search.index.postings import RECORD_INDEX, WORDS_FIELD_NAME, Postings
 from resume_hooks.search.index.read_transcript import read_jobs, read_parts
 from resume_hooks.sessions.transcript_files import list_transcripts
 from tests.builders import SESSION, ConfigHome
@@ -236,9 +236,9 @@ def test_a_reader_keeps_the_old_index_after_a_rebuild(config_home: ConfigHome) -
     with open_index(config_home.where) as old:
         append_records(config_home.project() / SESSION_FILE_NAME, prompt_with_id("beta"))
         assert read_index(config_home, rebuild=True).words() == {"alpha", "beta"}
-        assert {word for _, _, field, word in read_found_words(old) if field == WORDS_FIELD} == {
-            "alpha"
-        }
+        assert {
+            word for _, _, field, word in read_found_words(old) if field == WORDS_FIELD_NAME
+        } == {"alpha"}
         append_records(config_home.project() / SESSION_FILE_NAME, prompt_with_id("gamma"))
         assert read_index(config_home).words() == {"alpha", "beta", "gamma"}
     assert read_index(config_home).words() == {"alpha", "beta", "gamma"}

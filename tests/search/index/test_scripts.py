@@ -15,7 +15,7 @@ import pytest
 from tantivy import Occur, Query
 
 from resume_hooks.search.index.connect import open_index
-from resume_hooks.search.index.postings import INDEX_SCHEMA, WORDS_FIELD
+from resume_hooks.search.index.postings import INDEX_SCHEMA, WORDS_FIELD_NAME
 from resume_hooks.search.index.tokenize import (
     MAX_TOKEN_BYTES,
     distinct_words,
@@ -32,7 +32,7 @@ def matches_any_row(home: ConfigHome, word: str) -> bool:
     """Check whether a record in the index contains every form of a typed word."""
     wanted = [stem_word(forms[0]) for forms in forms_of_word(word)]
     query = Query.boolean_query(
-        [(Occur.Must, Query.term_query(INDEX_SCHEMA, WORDS_FIELD, form)) for form in wanted]
+        [(Occur.Must, Query.term_query(INDEX_SCHEMA, WORDS_FIELD_NAME, form)) for form in wanted]
     )
     with open_index(home.where) as index:
         return bool(wanted) and bool(index.postings.find_records(query, 1))
@@ -90,7 +90,7 @@ def test_invalid_lines_are_counted_and_skipped(config_home: ConfigHome, raw: byt
     content = path.read_bytes()
     for row in holding.rows:
         place = row.posting
-        json.loads(content[place.offset : place.offset + place.length].decode("utf-8-sig"))
+        json.loads(content[place.offset : place.offset + place.byte_length].decode("utf-8-sig"))
 
 
 @pytest.mark.parametrize("field_name", ["branch", "tool", "path", "text", "title", "id", "time"])

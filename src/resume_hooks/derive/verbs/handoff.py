@@ -195,7 +195,7 @@ def _write_handoff_with_edited_digest(
 ) -> OpenedSession[FreshChildPlan] | NothingWritten[FreshChildPlan]:
     # The handoff is planned again, because while the user edited the digest, other children may
     # have been written, and the parent may have grown.
-    parent = parent.read_again()
+    parent = parent.reload()
     child = agents.draft_child(
         parent, "handoff", caller.where, caller.output_dir, target_agent=spec.target_agent
     )

@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.errors import CantRestore, NoFileHistory, UsageError
+from resume_hooks.errors import NoFileHistory, RestoreFailed, UsageError
 from resume_hooks.parts.rewind_files.history import Backup, FileHistory, FilesAtPrompt, Prompt
 from resume_hooks.parts.rewind_files.plan import (
     ExpectedFile,
@@ -92,7 +92,7 @@ def parse_target(text: str) -> RewindTarget:
     if ":" in target_text:
         reference = record_references.parse_reference(target_text)
         record = (
-            reference.record.uuid
+            reference.record.record_uuid
             if isinstance(reference.record, record_references.RecordOffset)
             else reference.record
         )
@@ -266,13 +266,13 @@ class _OtherBranchCheck:
 def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -> FilesPlan:
     """Plan to restore the files to their state at a prompt.
 
-    Raises CantRestore if it is uncertain which folder contains the files, or if the folder cannot
+    Raises RestoreFailed if it is uncertain which folder contains the files, or if the folder cannot
     be opened.
     """
     session = history.session
     # The id is used as a folder name, so it must be a valid session id.
     if not is_session_id(session.session_id):
-        raise CantRestore(
+        raise RestoreFailed(
             f"{session.path} has no session id, so no backup belongs to it", "Name another session."
         )
     root = ProjectRoot.from_folder(_find_working_folder(session, where), where)
@@ -286,7 +286,7 @@ def _find_working_folder(session: SessionFile, where: Where) -> str:
     """Return the folder in which the session worked.
 
     The folder is trusted if the session's transcript is in the project folder that belongs to this
-    folder, or if the command runs in this folder. Otherwise raise CantRestore, because the
+    folder, or if the command runs in this folder. Otherwise raise RestoreFailed, because the
     transcript may have been moved, and the folder may now contain another project.
     """
     ends = HeadTail(session.path)
@@ -301,11 +301,11 @@ def _find_working_folder(session: SessionFile, where: Where) -> str:
         ):
             return recorded_folder
     if not os.path.isabs(ends.cwd):
-        raise CantRestore(
+        raise RestoreFailed(
             f"{session.session_id} does not say which folder it belongs to",
             "No file of the session can be restored.",
         )
-    raise CantRestore(
+    raise RestoreFailed(
         f"{session.session_id} worked in {plain_line(ends.cwd)}, but its transcript is in "
         f"{plain_line(project_folder)}, "
         "which belongs to another folder",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from resume_hooks.errors import CantRestore, WriteFailed
+from resume_hooks.errors import RestoreFailed, WriteFailed
 from resume_hooks.parts.rewind_files.history import hash_content_ignoring_line_ends
 from resume_hooks.parts.rewind_files.safe_paths import ProjectPath, ProjectRoot
 from resume_hooks.storage import project_files, safe_tree
@@ -207,17 +207,17 @@ def plan_file_changes(
 ) -> FilesPlan:
     """Plan the change of each file by comparing its target state with the file on disk.
 
-    Raises CantRestore if the project's folder cannot be opened.
+    Raises RestoreFailed if the project's folder cannot be opened.
     """
     if not safe_tree.CAN_OPEN_RELATIVE_PATHS:
-        raise CantRestore(
+        raise RestoreFailed(
             "This system can't open a file without following links", "Use the client's own /rewind."
         )
     try:
         with safe_tree.open_root(root.real_path) as root_descriptor:
             changes = tuple(_plan_change(root, root_descriptor, target) for target in targets)
     except OSError as error:
-        raise CantRestore(
+        raise RestoreFailed(
             f"The session's folder can't be opened: {root.folder} ({error.strerror})",
             "Was the project moved?",
         ) from error

@@ -27,12 +27,12 @@ from resume_hooks.search.index.changed_files import (
 )
 from resume_hooks.search.index.database import (
     INDEX_VERSION,
+    converted_sqlite_errors,
     index_file_path,
     open_database,
     open_index_read_only,
     open_temporary_index,
     remove_index,
-    sqlite_errors,
     words_folder,
 )
 from resume_hooks.search.index.postings import INDEX_NAMES, Postings
@@ -122,7 +122,7 @@ def open_index(
     else:
         index = _open_usable_index(task, folder_names, rebuild=rebuild)
     try:
-        with sqlite_errors():
+        with converted_sqlite_errors():
             yield index
     except IndexDamaged as error:
         # Some damage is found only when a search reads the damaged page. Deleting the index makes
@@ -446,7 +446,7 @@ def _open_postings(where: Where, *, is_new: bool) -> Postings:
 def _close_on_error(index: OpenIndex) -> Iterator[None]:
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(index.db.close)
-        with sqlite_errors():
+        with converted_sqlite_errors():
             yield
         cleanup.pop_all()
 

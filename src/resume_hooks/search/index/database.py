@@ -68,7 +68,7 @@ def open_database(where: Where) -> sqlite3.Connection:
     Raise IndexDamaged or IndexUnusable.
     """
     path = index_file_path(where)
-    with sqlite_errors():
+    with converted_sqlite_errors():
         try:
             make_private_folder(os.path.dirname(path), where)
             # We never create a folder with this name, so remove it only if it is empty.
@@ -115,7 +115,7 @@ def remove_index(where: Where) -> None:
 
 
 @contextlib.contextmanager
-def sqlite_errors() -> Iterator[None]:
+def converted_sqlite_errors() -> Iterator[None]:
     """Convert SQLite errors that the block raises to IndexDamaged and IndexUnusable."""
     try:
         yield

@@ -122,7 +122,7 @@ def make_files_private(folder: str) -> None:
 RECORD_INDEX, WINDOW_INDEX = INDEX_NAMES = "records", "windows"
 """The names of the two indexes, which are also the names of their folders."""
 
-WORDS_FIELD = "words"
+WORDS_FIELD_NAME = "words"
 """Name of the field that contains a document's words."""
 
 LABEL_FIELD_NAMES = ("tool", "branch", "path")
@@ -131,12 +131,12 @@ LABEL_FIELD_NAMES = ("tool", "branch", "path")
 _ID_FIELD_NAMES = ("key", "own")
 _INDEXED_FIELD_NAMES = ("file", "turn_key", "part_key", "role", *_ID_FIELD_NAMES, "turn_number")
 _ROW_FIELD_NAMES = ("line", "offset", "length", "time", "role", *_ID_FIELD_NAMES, "digest")
-_NUMBER_FIELD_NAMES = dict.fromkeys((*_INDEXED_FIELD_NAMES, *_ROW_FIELD_NAMES))
+_NUMERIC_FIELD_NAMES = dict.fromkeys((*_INDEXED_FIELD_NAMES, *_ROW_FIELD_NAMES))
 _ANALYZER_NAME = "spaced"
 # Number of words in a window of a turn. A window may contain words from several records.
 WORDS_PER_WINDOW = 200
 # Maximum number of records to read in the search for copies of the displayed records.
-MAX_COPY_CANDIDATES = 5_000
+MAX_RECORDS_READ_FOR_COPIES = 5_000
 # Number of bits for the turn or the part in a key. The bits above them contain the file's number.
 _KEY_NUMBER_BITS = 24
 SMALL_HEAP_BYTES, LARGE_HEAP_BYTES = 15_000_000, 80_000_000
@@ -174,7 +174,7 @@ class Posting(NamedTuple):
     turn_number: int
     line_number: int
     offset: int
-    length: int
+    byte_length: int
     record_time: int
     role_index: int
     key: int
@@ -189,12 +189,12 @@ _POSTING_FIELD_NAMES = ("file", "turn_number", *_ROW_FIELD_NAMES)
 
 def _build_schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
-    builder.add_text_field(WORDS_FIELD, tokenizer_name=_ANALYZER_NAME, index_option="freq")
+    builder.add_text_field(WORDS_FIELD_NAME, tokenizer_name=_ANALYZER_NAME, index_option="freq")
     for name in LABEL_FIELD_NAMES:
         builder.add_text_field(
             name, stored=name == "tool", tokenizer_name="raw", index_option="basic"
         )
-    for name in _NUMBER_FIELD_NAMES:
+    for name in _NUMERIC_FIELD_NAMES:
         builder.add_unsigned_field(name, indexed=name in _INDEXED_FIELD_NAMES, fast=True)
     return builder.build()
 
@@ -236,7 +236,7 @@ _silent_stderr = _StandardErrorSilencer()
 
 
 @contextlib.contextmanager
-def tantivy_errors() -> Iterator[None]:
+def converted_tantivy_errors() -> Iterator[None]:
     """Convert tantivy errors in the block to IndexDamaged or IndexUnusable. Suppress tantivy's output."""
     try:
         with _silent_stderr:
@@ -278,7 +278,7 @@ class Postings:
 
     def load_latest_commit(self) -> None:
         """Make searches use the latest commit. Raise IndexDamaged if an index is missing."""
-        with tantivy_errors():
+        with converted_tantivy_errors():
             indexes: dict[str, tantivy.Index] = {}
             for index_name, folder in self._folders.items() if not self._indexes else ():
                 if folder and not self._is_new and not tantivy.Index.exists(folder):
@@ -361,7 +361,7 @@ class Postings:
         writers, self._writers, self._searchers = self._writers, {}, {}
         for writer in writers.values():
             # If tantivy cannot delete a file now, it tries again later.
-            with contextlib.suppress(IndexDamaged, IndexUnusable), tantivy_errors():
+            with contextlib.suppress(IndexDamaged, IndexUnusable), converted_tantivy_errors():
                 if self._has_changes:
                     writer.rollback()
                     writer.garbage_collect_files()
@@ -373,7 +373,7 @@ class Postings:
         self._has_changes = True
         if not self._writers:
             self.load_latest_commit()
-            with tantivy_errors():
+            with converted_tantivy_errors():
                 for index_name, index in self._indexes.items():
                     self._writers[index_name] = index.writer(
                         heap_size=self._heap_bytes, num_threads=1
@@ -397,7 +397,7 @@ class Postings:
         out to be damaged, raise IndexDamaged instead.
         """
         try:
-            with tantivy_errors():
+            with converted_tantivy_errors():
                 yield
         except IndexDamaged as error:
             self.verify_files()
@@ -419,14 +419,14 @@ class Postings:
         ``word`` is a stem or, if ``field`` is one of ``LABEL_FIELD_NAMES``, a whole name. The
         number may include records that were recently replaced.
         """
-        with tantivy_errors():
+        with converted_tantivy_errors():
             return self._searcher_of_index(RECORD_INDEX).doc_freq(field, word)
 
     def words_with_prefix(
         self, field: str, prefix: str, max_words: int | None = None
     ) -> list[WordWithRecordCount]:
         """Return the words or names in a field that begin with a prefix, each with its number of records."""
-        with tantivy_errors():
+        with converted_tantivy_errors():
             return self._searcher_of_index(RECORD_INDEX).terms_with_prefix(
                 field, prefix, limit=max_words
             )
@@ -440,7 +440,7 @@ class Postings:
         first.
         """
         searcher = self._searcher_of_index(RECORD_INDEX)
-        with tantivy_errors():
+        with converted_tantivy_errors():
             hits = searcher.search(
                 query, limit=max_records, count=False, order_by_field=order_by
             ).hits
@@ -460,7 +460,7 @@ class Postings:
         The result maps the key of each turn to the score of its best window.
         """
         searcher = self._searcher_of_index(WINDOW_INDEX)
-        with tantivy_errors():
+        with converted_tantivy_errors():
             hits = searcher.search(query, limit=max_windows, count=False).hits
             keys = searcher.fast_field_values("turn_key", [address for _, address in hits])
         scores: dict[int, float] = {}
@@ -484,7 +484,7 @@ class Postings:
                     )
                 )
             postings = self.find_records(
-                tantivy.Query.boolean_query(key_clauses), MAX_COPY_CANDIDATES
+                tantivy.Query.boolean_query(key_clauses), MAX_RECORDS_READ_FOR_COPIES
             )
             for row in postings:
                 records[(row.file_id, row.offset)] = row
@@ -503,7 +503,7 @@ class Postings:
 
     def tool_names(self, record: Posting) -> str:
         """Return the names of the tools that a record calls or answers."""
-        with tantivy_errors():
+        with converted_tantivy_errors():
             return ", ".join(
                 self._searcher_of_index(RECORD_INDEX).doc(record.address).get_all("tool")
             )
@@ -566,7 +566,7 @@ class Documents:
                 "turn_number": turn_number,
             }
         self.documents_by_index[RECORD_INDEX].append(
-            _encode_document({**self._position_fields, **fields, WORDS_FIELD: words})
+            _encode_document({**self._position_fields, **fields, WORDS_FIELD_NAME: words})
         )
         self._words += words.split(" ")
         self._add_windows(len(self._words) // WORDS_PER_WINDOW * WORDS_PER_WINDOW)
@@ -579,7 +579,7 @@ class Documents:
         for start in range(0, word_count, WORDS_PER_WINDOW):
             words = " ".join(self._words[start : start + WORDS_PER_WINDOW])
             self.documents_by_index[WINDOW_INDEX].append(
-                _encode_document({**self._position_fields, WORDS_FIELD: words})
+                _encode_document({**self._position_fields, WORDS_FIELD_NAME: words})
             )
         del self._words[:word_count]
 

@@ -317,7 +317,7 @@ def read_jobs(jobs: Sequence[SizedJob]) -> Generator[JobResult]:
                 ]
                 workers.append(_Worker(own_jobs, workers))
         for (job, _), process_number in zip(jobs, process_numbers, strict=True):
-            yield from _parts_of_job(job, process_number, workers)
+            yield from _receive_parts_of_job(job, process_number, workers)
     finally:
         for worker in workers:
             worker.stop_process()
@@ -335,7 +335,7 @@ def _assign_jobs(jobs: Sequence[SizedJob], process_count: int) -> list[int]:
     return process_numbers
 
 
-def _parts_of_job(
+def _receive_parts_of_job(
     job: ReadJob, process_number: int, workers: Sequence[_Worker]
 ) -> Iterator[JobResult]:
     """Yield a job with each part of its file.

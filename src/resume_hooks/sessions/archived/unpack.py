@@ -193,7 +193,7 @@ def _unpack_all_files(archived: ArchivedSession, where: Where) -> str:
     session_folder = os.path.join(unpacked_folder(where), archived.session_id)
     folder = os.path.join(session_folder, _state_folder_name(archived))
     if not _is_complete(folder, archived):
-        with _convert_read_error(archived):
+        with _converted_read_errors(archived):
             make_private_folder(session_folder, where)
             _make_room_for_unpacking(where, archived.size, kept_folder=folder)
             _unpack_into_folder(archived, session_folder, folder, where)
@@ -338,7 +338,7 @@ def _list_unpacked_folders(home: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _convert_read_error(archived: ArchivedSession) -> Iterator[None]:
+def _converted_read_errors(archived: ArchivedSession) -> Iterator[None]:
     """Convert an OSError that the block raises to SessionNotFound or WriteFailed."""
     try:
         yield

@@ -10,7 +10,7 @@ import click
 from resume_hooks.cli.options import locate_session
 from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.value_with_fields import ValueWithFields
-from resume_hooks.errors import CantRestore, ExitCode, UsageError
+from resume_hooks.errors import ExitCode, RestoreFailed, UsageError
 from resume_hooks.parts.rewind_files import files_at_prompt, history, restore_files
 from resume_hooks.parts.rewind_files.files_at_prompt import (
     TARGET_HELP,
@@ -111,7 +111,7 @@ def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
 
 
 def _refuse_incomplete_plan(files_plan: FilesPlan, *, allows_partial: bool) -> None:
-    """Raise CantRestore if some files cannot be restored, unless ``--partial`` is given."""
+    """Raise RestoreFailed if some files cannot be restored, unless ``--partial`` is given."""
     refused_changes = files_plan.refused_changes
     if not refused_changes or allows_partial:
         return
@@ -127,7 +127,7 @@ def _refuse_incomplete_plan(files_plan: FilesPlan, *, allows_partial: bool) -> N
         remaining_text = f"--partial puts the other {format_count(len(files_plan.changes_to_write), 'file')} back."
     else:
         remaining_text = "The other tracked files are unchanged."
-    raise CantRestore(
+    raise RestoreFailed(
         f"{format_count(len(refused_changes), 'file')} can't be put back: {listed_text}{more_text}",
         f"Nothing was written. {remaining_text}",
     )
