@@ -178,9 +178,9 @@ def test_an_edit_is_hashed_after_it_is_applied(project: Project) -> None:
             [*turns_on_one_chain(1), snapshot_record(prompt_id(1), {}), *records, *changed, *silent]
         )
     ).last_edits
-    assert found["/p/a"].digest == history.hash_content_ignoring_line_ends(b"one\n")
-    assert found["/p/b"].digest == history.hash_content_ignoring_line_ends(b"y x\n")
-    assert found["/p/c"].digest == ""
+    assert found["/p/a"].content_digest == history.hash_content_ignoring_line_ends(b"one\n")
+    assert found["/p/b"].content_digest == history.hash_content_ignoring_line_ends(b"y x\n")
+    assert found["/p/c"].content_digest == ""
 
 
 def test_file_histories_of_real_sessions_are_read() -> None:

@@ -61,7 +61,7 @@ def test_each_named_piece_of_content_gets_a_verdict(config_home: ConfigHome) -> 
     assert (one.line_number, one.chosen_by, one.description, one.rationale) == (
         what.candidates[1].piece.line_number, "smart", "a log", "read once",
     )  # fmt: skip
-    assert one.digest == what.candidates[1].content_hash
+    assert one.content_digest == what.candidates[1].content_hash
     assert asked.costs == CallCosts("fake-1", 1, 1_000, 100, 0.01, 1.5)
 
 

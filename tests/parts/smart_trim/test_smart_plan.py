@@ -334,7 +334,7 @@ def check_smart_trim(
     )
     before = Counter(one.content_hash for one in what.candidates)
     assert left <= before - Counter(
-        one.digest for one, _ in planned.verdicts_with_choices if one.chosen_by == "smart"
+        one.content_digest for one, _ in planned.verdicts_with_choices if one.chosen_by == "smart"
     )
 
 
@@ -381,7 +381,9 @@ def test_smart_trims_of_generated_sessions_are_complete(session_bytes: bytes, se
             return  # The conversation consists of an empty prompt only.
         before = Counter(one.content_hash for one in what.candidates)
         assert left <= before - Counter(
-            one.digest for one, _ in planned.verdicts_with_choices if one.chosen_by == "smart"
+            one.content_digest
+            for one, _ in planned.verdicts_with_choices
+            if one.chosen_by == "smart"
         )
 
 
@@ -541,7 +543,7 @@ def test_a_plan_cannot_name_protected_contents(config_home: ConfigHome) -> None:
     ).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
         match_verdicts(offer_of_file(path, config_home, keep_recent=1), free)
-    prompt = Verdict(0, ("message", "content"), free[0].digest, "smart", "", "")
+    prompt = Verdict(0, ("message", "content"), free[0].content_digest, "smart", "", "")
     with pytest.raises(PlanOutdated):
         match_verdicts(offer_of_file(path, config_home), [prompt])
 

@@ -61,8 +61,8 @@ def test_without_a_threshold_the_price_is_the_actual_one() -> None:
         assert paid == ThresholdCost(
             0, "", 0, 0, 90_000, 30_000, round(9_000 + 30_000 * rate + 1_500)
         )
-        assert {row.cost for row in rest} == {paid.cost}
-    assert [row.cost for row in compute_threshold_costs([], "")] == [0] * (
+        assert {row.cost_in_input_tokens for row in rest} == {paid.cost_in_input_tokens}
+    assert [row.cost_in_input_tokens for row in compute_threshold_costs([], "")] == [0] * (
         1 + 2 * len(CONTEXT_SIZE_THRESHOLDS)
     )
 
@@ -79,7 +79,7 @@ def test_a_simulated_trim_halves_the_growth_of_the_context() -> None:
     row = found["trim", 100_000]
     size = 100_000 + 100
     left = size - (size - 30_000) // 2
-    assert (row.context_reduction_count, row.remaining_tokens) == (1, left)
+    assert (row.context_reduction_count, row.tokens_after_reduction) == (1, left)
     freed = size - left
     assert row.cache_write_tokens - paid.cache_write_tokens == 100_000 - freed - 20_000
     assert paid.cache_read_tokens - row.cache_read_tokens == (100_000 - 20_000)
@@ -91,7 +91,7 @@ def test_a_simulated_handoff_keeps_the_base_a_digest_and_the_last_turns() -> Non
     assert (
         prices_by_setting(compute_threshold_costs([requests_of_turns(9)], ""))[
             "12k", 100_000
-        ].remaining_tokens
+        ].tokens_after_reduction
         == 30_000 + 12_000 + DEFAULT_KEPT_TURN_COUNT * STEP_TOKENS
     )
 
@@ -122,7 +122,7 @@ def test_savings_start_again_after_a_compaction() -> None:
         prices_by_setting(compute_threshold_costs([each], ""))["trim", 100_000]
         for each in (requests_of_turns(9) + after, requests_of_turns(9))
     )
-    assert both.cost - before.cost == alone.cost
+    assert both.cost_in_input_tokens - before.cost_in_input_tokens == alone.cost_in_input_tokens
 
 
 def test_the_option_since_limits_the_priced_requests() -> None:
@@ -133,7 +133,7 @@ def test_the_option_since_limits_the_priced_requests() -> None:
     whole, part = (
         compute_threshold_costs([requests_of_turns(20)], since) for since in ("", "2026-01-02")
     )
-    assert part[0].cost < whole[0].cost
+    assert part[0].cost_in_input_tokens < whole[0].cost_in_input_tokens
     assert prices_by_setting(part)["trim", 100_000].cache_read_tokens < part[0].cache_read_tokens
 
 

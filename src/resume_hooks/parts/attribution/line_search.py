@@ -77,12 +77,12 @@ class RequestedLine(NamedTuple):
     """A line of a file. ``line_number`` counts from 1, and ``file_lines`` are all lines without line ends.
 
     ``path`` is the path without links. ``relative_path`` is the path of the file in each checkout
-    of its project, and ``folders`` are these checkouts.
+    of its project, and ``checkout_folders`` are these checkouts.
     """
 
     path: str
     relative_path: str
-    folders: frozenset[str]
+    checkout_folders: frozenset[str]
     file_lines: list[str]
     line_number: int
 
@@ -98,7 +98,7 @@ class RequestedLine(NamedTuple):
         repository = full_path.removesuffix(f"{os.sep}{self.relative_path}")
         if repository == full_path:
             return False
-        return canonical_path(repository) in self.folders or (
+        return canonical_path(repository) in self.checkout_folders or (
             f"{cwd}{os.sep}".startswith(f"{repository}{os.sep}") and not os.path.isdir(repository)
         )
 
@@ -297,7 +297,7 @@ class EditFinder:
         self.has_too_many_calls = False
 
     def find_edits(self, requested_line: RequestedLine) -> Iterator[FileEdit[Posting]]:
-        """Yield every edit of the file. Each read of the file is also yielded, as an edit without changes."""
+        """Yield every edit of the file. A read of the file is yielded as an edit without changes."""
         calls = self._find_calls(self._scope)
         if (name_term := build_file_name_search_term(requested_line)).forms:
             name = TermLookups(self._index.postings).look_up_exact_words(name_term)

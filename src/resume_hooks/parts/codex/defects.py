@@ -155,7 +155,7 @@ def _find_item_defects(items: list[HistoryItem], path: str) -> Iterator[Defect]:
     for index, item in enumerate(items):
         kind, record = (
             codex_items.item_type(item.payload),
-            item.line_number if item.file == path else None,
+            item.line_number if item.file_path == path else None,
         )
         if index in orphan_indexes:
             yield Defect(

@@ -1,7 +1,7 @@
 """Answer two hook events of Codex: the start of an automatic compaction, and the end of a turn.
 
-Codex compacts a full session before it calls the prompt hook. Without this module, a prompt that is
-a trigger of this plugin, such as a rollover, would cause a needless compaction. This module stops
+Codex compacts a full session before it calls the prompt hook. Without this module, a prompt that
+triggers an action of this plugin, such as a rollover, would cause a needless compaction. This module stops
 the compaction, but only if the prompt is certainly a trigger. The compaction event does not contain
 the prompt. However, the Codex TUI appends each prompt to ``history.jsonl`` when it sends the
 prompt, and this module reads the prompt there. ``codex exec`` and other front ends do not write

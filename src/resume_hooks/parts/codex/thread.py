@@ -145,10 +145,10 @@ class CodexThread:
         failed_call_ids: set[str] = set()
         for index, payload in enumerate(payloads):
             kind, call_id = codex_items.item_type(payload), codex_items.call_id(payload)
-            if kind in codex_items.CALL_TYPES:
+            if kind in codex_items.TOOL_CALL_TYPES:
                 calls[call_id] = _build_tool_call(payload, index)
                 pieces += _find_call_pieces(payload, index, call_id)
-            elif kind in codex_items.OUTPUT_TYPES and call_id in calls:
+            elif kind in codex_items.TOOL_OUTPUT_TYPES and call_id in calls:
                 output_indexes[call_id] = index
                 if _FAILURE_EXIT_CODE_PATTERN.search(
                     codex_items.item_text(payload)[:_CHARACTERS_SEARCHED_FOR_EXIT_CODE]
@@ -498,8 +498,8 @@ class _ItemMetadataReader:
         if isinstance(metadata.get(OUTPUT_LIMIT_KEY), int):
             fields["metadata"] = {OUTPUT_LIMIT_KEY: metadata[OUTPUT_LIMIT_KEY]}
         if fields:
-            self._fields_by_location[line.file, line.line_number, index] = fields
+            self._fields_by_location[line.file_path, line.line_number, index] = fields
 
     def read_item_fields(self, item: HistoryItem) -> Record:
         """Return those fields of an item's line that are not in the line's payload."""
-        return self._fields_by_location.get((item.file, item.line_number, item.part_index), {})
+        return self._fields_by_location.get((item.file_path, item.line_number, item.part_index), {})

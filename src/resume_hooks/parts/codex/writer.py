@@ -202,12 +202,12 @@ class CodexWriter:
             self._draft_child_in_codex(session, kind, output_dir),
         )
 
-        def clean_record(record: Record) -> Record:
+        def remove_secrets_from_record(record: Record) -> Record:
             return parse_record(clean(orjson.dumps(record))) or record
 
         item_records = []
         for record in parent.child_records:
-            payload = clean_record(record["payload"])
+            payload = remove_secrets_from_record(record["payload"])
             if payload == record["payload"] or codex_items.item_type(payload) not in {
                 *codex_items.ENCRYPTED_SUMMARY_TYPES,
                 codex_items.REASONING_TYPE,
@@ -215,16 +215,18 @@ class CodexWriter:
                 item_records.append({**record, "payload": payload})
         environment_lines = []
         for line in parent.environment_lines:
-            environment_lines.append(line._replace(record=clean_record(line.record)))
+            environment_lines.append(line._replace(record=remove_secrets_from_record(line.record)))
         child = child._replace(
-            own_title=clean_record({"title": child.own_title or child.title_stem})["title"]
+            own_title=remove_secrets_from_record({"title": child.own_title or child.title_stem})[
+                "title"
+            ]
         )
         tokens = parent.context.tokens
         first_line = child.make_first_line(ChildSize(tokens, CHARACTERS_PER_TOKEN))
         body = build_body(
             child,
             first_line,
-            clean_record(parent.meta),
+            remove_secrets_from_record(parent.meta),
             item_records,
             environment_lines,
             drops_goal=parent.has_goal,

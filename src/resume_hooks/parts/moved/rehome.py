@@ -241,8 +241,8 @@ def _may_have_moved_to(old_folder: str, new_folder: str, where: Where) -> bool:
 def _find_copied_ids(new_folder: str, where: Where) -> set[str]:
     """Return the ids of the sessions that have a copy in ``new_folder``.
 
-    The ids are read from the copies themselves, because an interrupted ``rehome`` has not recorded
-    the links of its copies.
+    The ids are read from the copies themselves, because an interrupted ``rehome`` leaves copies
+    without a recorded link to their originals.
     """
     parents = (read_parent(copy.path) for copy in find_folder_sessions(new_folder, where))
     return {parent.session_id for parent in parents if parent and parent.kind == MOVED_FORK_KIND}

@@ -366,7 +366,7 @@ def _build_target_files(
         # edit.
         expected_file = None
         if edit is not None and edit.line_number > line:
-            expected_file = ExpectedFile(edit.digest) if edit.digest else None
+            expected_file = ExpectedFile(edit.content_digest) if edit.content_digest else None
         elif newest_backup.name != "":
             expected_file = ExpectedFile(source=_locate_backup(newest_backup, backup_folder))
         source = _locate_backup(backup_at_prompt, backup_folder)
@@ -379,4 +379,4 @@ def _locate_backup(backup: Backup, backup_folder: StoredFilePath) -> StoredFileP
     """Return the file of a backup, or None if the backup records that the file did not exist."""
     if backup.name is None:
         return None
-    return StoredFilePath(backup_folder.root_folder, (*backup_folder.parts, backup.name))
+    return StoredFilePath(backup_folder.root_folder, (*backup_folder.path_parts, backup.name))

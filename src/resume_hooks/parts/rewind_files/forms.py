@@ -65,7 +65,9 @@ class FileRow(StrictModel):
     )
     backup: str | None = change_field(
         lambda change: (
-            os.path.join(change.source.root_folder, *change.source.parts) if change.source else None
+            os.path.join(change.source.root_folder, *change.source.path_parts)
+            if change.source
+            else None
         ),
         "the backup from which the file is restored",
     )

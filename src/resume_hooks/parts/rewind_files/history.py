@@ -74,11 +74,11 @@ class FilesAtPrompt(NamedTuple):
 class LastEdit(NamedTuple):
     """The last edit of a file by a tool.
 
-    ``digest`` is the digest of the text after the edit, or ``""`` if it is unknown.
+    ``content_digest`` is the digest of the text after the edit, or ``""`` if it is unknown.
     """
 
     line_number: int
-    digest: str
+    content_digest: str
 
 
 @dataclass(frozen=True)

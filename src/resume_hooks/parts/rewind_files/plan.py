@@ -107,10 +107,10 @@ PERMISSION_BITS = 0o777
 
 
 class StoredFilePath(NamedTuple):
-    """Content that is stored in the file with the path ``parts`` below the folder ``root_folder``."""
+    """Content that is stored in the file with the path ``path_parts`` below the folder ``root_folder``."""
 
     root_folder: str
-    parts: tuple[str, ...]
+    path_parts: tuple[str, ...]
 
 
 class ExpectedFile(NamedTuple):
@@ -146,7 +146,7 @@ class TargetFile(NamedTuple):
 class FileVersion(NamedTuple):
     """The digest, the size and the mode of a file."""
 
-    digest: str
+    content_digest: str
     byte_count: int
     mode: int
 
@@ -268,7 +268,9 @@ def read_content_and_mode(source: StoredFilePath) -> tuple[bytes, int]:
 
     Raise OSError or WriteFailed if the file does not exist or is not a regular file.
     """
-    content, state = safe_tree.read_file_below(source.root_folder, source.parts, MAX_FILE_BYTES)
+    content, state = safe_tree.read_file_below(
+        source.root_folder, source.path_parts, MAX_FILE_BYTES
+    )
     return content, state.st_mode
 
 
@@ -354,7 +356,10 @@ def _has_changed(current: bytes | None, expected: ExpectedFile | None) -> bool |
     if expected.text_digest:
         return current is None or hash_content_ignoring_line_ends(current) != expected.text_digest
     if expected.content_digest:
-        return current is None or make_file_version(current, 0).digest != expected.content_digest
+        return (
+            current is None
+            or make_file_version(current, 0).content_digest != expected.content_digest
+        )
     try:
         return current != _read_content_and_mode(expected.source)[0]
     except (OSError, WriteFailed):

@@ -218,7 +218,7 @@ def _format_version_row(version: FileVersion | None, name: str | None) -> Record
     if version is None:
         return None
     return {
-        "sha256": version.digest,
+        "sha256": version.content_digest,
         "size": version.byte_count,
         "mode": version.mode,
         "copy": name,
@@ -240,7 +240,7 @@ def _parse_target(root: ProjectRoot, row: Any, run_folder: StoredFilePath) -> Ta
     else:
         name, mode = (None, None)
     if isinstance(name, str) and name.isdecimal():
-        source = StoredFilePath(run_folder.root_folder, (*run_folder.parts, name))
+        source = StoredFilePath(run_folder.root_folder, (*run_folder.path_parts, name))
     else:
         source = None
     if isinstance(after_row, dict):

@@ -23,7 +23,7 @@ class ProjectPath(NamedTuple):
     """A tracked path.
 
     ``parts`` are the parts of the path, relative to the root of the project. If the path is
-    refused, ``refusal_reason`` is the end of a sentence that says why.
+    refused, ``refusal_reason`` says why, in words that can end a sentence.
     """
 
     path: str
@@ -50,7 +50,7 @@ class ProjectRoot(NamedTuple):
         return cls(os.path.normpath(folder), os.path.realpath(folder), protected_folders)
 
     def resolve_path(self, path: str) -> ProjectPath:
-        """Convert a tracked path to a path in the project. The result may be a refused path."""
+        """Convert a tracked path to a path in the project. The result may have a reason for refusal."""
         if path.startswith("/"):
             roots = [f"{root.rstrip('/')}/" for root in (self.folder, self.real_path)]
         else:

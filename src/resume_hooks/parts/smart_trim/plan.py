@@ -59,14 +59,14 @@ class Verdict(NamedTuple):
     """The decision to trim a piece of content.
 
     ``line_number`` is the line number of the content's record, ``address`` leads to the content in
-    the record, and ``digest`` is the content's digest. ``chosen_by`` is the name of a rule, or
+    the record, and ``content_digest`` is the content's digest. ``chosen_by`` is the name of a rule, or
     ``smart`` for the model. ``description`` and ``rationale`` are lines written by the model, or
     ``""``.
     """
 
     line_number: int
     address: tuple[str | int, ...]
-    digest: str
+    content_digest: str
     chosen_by: str
     description: str
     rationale: str
@@ -152,8 +152,8 @@ def match_verdicts(
         verdict
         for verdict in verdicts
         if (offered_verdict := offered_verdicts.get(verdict.key))
-        and (offered_verdict.digest, offered_verdict.chosen_by)
-        == (verdict.digest, verdict.chosen_by)
+        and (offered_verdict.content_digest, offered_verdict.chosen_by)
+        == (verdict.content_digest, verdict.chosen_by)
     ]
     stale_count = len(verdicts) - len({verdict.key for verdict in valid_verdicts})
     if stale_count:

@@ -109,7 +109,7 @@ def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
             {
                 "record": verdict.line_number,
                 "address": list(verdict.address),
-                "digest": verdict.digest,
+                "digest": verdict.content_digest,
                 "by": verdict.chosen_by,
                 "description": verdict.description,
                 "rationale": verdict.rationale,

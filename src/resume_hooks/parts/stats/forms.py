@@ -142,12 +142,12 @@ class Price(StrictModel):
         "the number of times that a session is reduced at the threshold",
     )
     left: int = price_field(
-        lambda price: price.remaining_tokens, "the average number of tokens after a reduction"
+        lambda price: price.tokens_after_reduction, "the average number of tokens after a reduction"
     )
     read: int = price_field(lambda price: price.cache_read_tokens)
     written: int = price_field(lambda price: price.cache_write_tokens)
     cost: int = price_field(
-        lambda price: price.cost,
+        lambda price: price.cost_in_input_tokens,
         "the cost of requests and answers, in units of an input token's cost",
     )
 

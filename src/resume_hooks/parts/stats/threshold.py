@@ -48,17 +48,17 @@ class ThresholdCost(NamedTuple):
 
     ``threshold_tokens`` is 0 for the actual cost. Otherwise, the cost applies if each session is
     reduced by a trim or a handoff whenever it reaches the threshold. ``context_reduction_count`` is
-    the number of these reductions, and ``remaining_tokens`` is the average number of tokens after
+    the number of these reductions, and ``tokens_after_reduction`` is the average number of tokens after
     one.
     """
 
     threshold_tokens: int
     strategy: str
     context_reduction_count: int
-    remaining_tokens: int
+    tokens_after_reduction: int
     cache_read_tokens: int
     cache_write_tokens: int
-    cost: int
+    cost_in_input_tokens: int
 
 
 def compute_threshold_costs(
@@ -86,12 +86,12 @@ def compute_threshold_costs(
                 threshold_tokens,
                 strategy,
                 context_reduction_count=len(remaining_sizes),
-                remaining_tokens=round(sum(remaining_sizes) / max(1, len(remaining_sizes))),
+                tokens_after_reduction=round(sum(remaining_sizes) / max(1, len(remaining_sizes))),
                 cache_read_tokens=round(sum(each.cache_read_tokens for each in replayed_sessions)),
                 cache_write_tokens=round(
                     sum(each.cache_write_tokens for each in replayed_sessions)
                 ),
-                cost=round(sum(each.cost for each in replayed_sessions)),
+                cost_in_input_tokens=round(sum(each.cost for each in replayed_sessions)),
             )
         )
     return prices

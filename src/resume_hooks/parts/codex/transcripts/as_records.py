@@ -206,7 +206,7 @@ class RecordConverter:
             yield self._build_message_record(
                 line, uuid, records.USER, ENCRYPTED_SUMMARY_TEXT, isCompactSummary=True
             )
-        elif kind in codex_items.OUTPUT_TYPES:
+        elif kind in codex_items.TOOL_OUTPUT_TYPES:
             result_records = self._build_result_records(item)
             flags = {"toolDenialKind": "user-rejected"} if _was_rejected(item) else {}
             record = self._build_message_record(line, uuid, records.USER, result_records, **flags)
@@ -282,7 +282,7 @@ class RecordConverter:
                     "input": tool_use.arguments,
                 }
             ]
-        if kind not in codex_items.CALL_TYPES:
+        if kind not in codex_items.TOOL_CALL_TYPES:
             if kind in {codex_items.MESSAGE_TYPE, "agent_message"}:
                 return build_message_blocks(item)
             return []

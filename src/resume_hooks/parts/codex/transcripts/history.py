@@ -47,7 +47,7 @@ class HistoryItem(NamedTuple):
     payload: Record
     timestamp: str
     uuid: str
-    file: str
+    file_path: str
     line_number: int
     part_index: int = -1
 
@@ -149,7 +149,9 @@ class ThreadHistory:
         )
         if codex_items.item_type(payload) != codex_items.ITEM_TYPE_NOT_SENT_TO_MODEL:
             self.items.append(
-                HistoryItem(payload, line.timestamp, uuid, line.file, line.line_number, part_index)
+                HistoryItem(
+                    payload, line.timestamp, uuid, line.file_path, line.line_number, part_index
+                )
             )
 
     def _apply_event(self, line: RolloutLine) -> None:
@@ -161,7 +163,7 @@ class ThreadHistory:
                     turn_starts.append(index)
             if turn_starts and rolled_back_turns:
                 del self.items[turn_starts[max(0, len(turn_starts) - rolled_back_turns)] :]
-        elif line.event_type() == "token_count" and self._own_file in ("", line.file):
+        elif line.event_type() == "token_count" and self._own_file in ("", line.file_path):
             token_info = get_mapping(line.payload, "info")
             self._client_count = (
                 parse_positive_count(

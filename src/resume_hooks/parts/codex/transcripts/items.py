@@ -2,7 +2,7 @@
 
 An item is the payload of a ``response_item`` line, or an element of a compaction's
 ``replacement_history``. If a new version of Codex adds a type of call or output, that type must be
-added to ``CALL_TYPES`` or ``OUTPUT_TYPES``.
+added to ``TOOL_CALL_TYPES`` or ``TOOL_OUTPUT_TYPES``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import orjson
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, list_objects
 
 MESSAGE_TYPE, REASONING_TYPE = "message", "reasoning"
-CALL_TYPES = frozenset(
+TOOL_CALL_TYPES = frozenset(
     {"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"}
 )
-OUTPUT_TYPES = frozenset(
+TOOL_OUTPUT_TYPES = frozenset(
     {
         "function_call_output",
         "custom_tool_call_output",
@@ -27,7 +27,7 @@ OUTPUT_TYPES = frozenset(
         "tool_search_output",
     }
 )
-"""``CALL_TYPES`` are the types of calls that Codex answers with an output, and ``OUTPUT_TYPES`` are
+"""``TOOL_CALL_TYPES`` are the types of calls that Codex answers with an output, and ``TOOL_OUTPUT_TYPES`` are
 the types of these outputs. A call and its output have the same ``call_id``."""
 
 # The types of calls that have no output.
@@ -92,7 +92,7 @@ def item_type(item: Record) -> str:
 
 def content_parts(item: Record) -> list[Record]:
     """Return the content parts of a message or output. A string is returned as a single part."""
-    if item_type(item) in OUTPUT_TYPES:
+    if item_type(item) in TOOL_OUTPUT_TYPES:
         content = item.get("output")
     else:
         content = item.get("content")
@@ -240,7 +240,7 @@ def _format_attached_files(leading_text: str) -> list[str]:
 def call_id(item: Record) -> str:
     """Return the id that a call and its output share, or ``""`` for other items."""
     return get_string(item, "call_id") or (
-        get_string(item, "id") if item_type(item) in CALL_TYPES else ""
+        get_string(item, "id") if item_type(item) in TOOL_CALL_TYPES else ""
     )
 
 
@@ -273,9 +273,11 @@ def pair_calls_with_outputs(items: list[Record]) -> dict[str, CallPair]:
     pairs: dict[str, CallPair] = {}
     for index, item in enumerate(items):
         call = call_id(item)
-        if call and item_type(item) in CALL_TYPES:
+        if call and item_type(item) in TOOL_CALL_TYPES:
             pairs[call] = CallPair(index, -1)
-        elif item_type(item) in OUTPUT_TYPES and call in pairs and pairs[call].output_index < 0:
+        elif (
+            item_type(item) in TOOL_OUTPUT_TYPES and call in pairs and pairs[call].output_index < 0
+        ):
             pairs[call] = CallPair(pairs[call].call_index, index)
     return pairs
 
@@ -288,7 +290,7 @@ def find_orphan_indexes(items: list[Record]) -> set[int]:
     answered_indexes = {pair.output_index for pair in pair_calls_with_outputs(items).values()}
     orphans = set()
     for index, item in enumerate(items):
-        if item_type(item) in OUTPUT_TYPES and call_id(item):
+        if item_type(item) in TOOL_OUTPUT_TYPES and call_id(item):
             orphans.add(index)
     return orphans - answered_indexes
 

@@ -52,11 +52,11 @@ class RolloutLine(NamedTuple):
 
     ``record`` is an object with a type, a payload and a timestamp. ``line_number`` is the number of
     lines before the line. ``offset`` is the number of bytes before the line in the uncompressed
-    content of ``file``.
+    content of ``file_path``.
     """
 
     record: Record
-    file: str
+    file_path: str
     line_number: int
     offset: int
 

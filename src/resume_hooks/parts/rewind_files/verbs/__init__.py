@@ -36,7 +36,8 @@ class RewindFilesOptions(
     locator: str | None = argument(
         metavar="[SESSION]", required=False, shell_complete=complete_session
     )
-    to: str | None = option(
+    prompt_reference: str | None = option(
+        "--to",
         metavar="TURN|UUID|REF",
         help="The message: the number of a turn, the word 'last', a uuid, or <session>:<line>.",
     )
@@ -44,5 +45,7 @@ class RewindFilesOptions(
         help="Undo the last run for this session; repeat the command to redo the run."
     )
     yes: bool = YES_OPTION
-    partial: bool = flag(help="Restore what is possible, even if some files can't be restored.")
+    allows_partial_restore: bool = flag(
+        "--partial", help="Restore what is possible, even if some files can't be restored."
+    )
     dry_run: bool = DRY_RUN_OPTION

@@ -54,7 +54,7 @@ def rewind_files(options: RewindFilesOptions) -> ExitCode:
     if ask_first:
         print_text("\n".join([_format_plan(request), *(f"note: {note}" for note in notes)]))
     if not options.dry_run:
-        _refuse_incomplete_plan(files_plan, allows_partial=options.partial)
+        _refuse_incomplete_plan(files_plan, allows_partial=options.allows_partial_restore)
     deleted_count = sum(change.action == "delete" for change in files_plan.changes_to_write)
     files_phrase = (
         f"{format_count(len(files_plan.changes_to_write), 'file')} "
@@ -81,10 +81,10 @@ def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
     The result also says whether the session is open. Raises UsageError if options cannot be
     combined.
     """
-    if (options.to is None) is not options.undo:
+    if (options.prompt_reference is None) is not options.undo:
         raise UsageError("Give either --to or --undo", TARGET_HELP)
     where, locator = options.where, options.locator
-    if options.to is None:
+    if options.prompt_reference is None:
         session = locate_session(locator, where)
         return _RequestedRewind(
             session,
@@ -92,7 +92,7 @@ def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
             restore_files.plan_undo(session.session_id, where),
             describe_open_session(session, where),
         )
-    target = files_at_prompt.parse_target(options.to)
+    target = files_at_prompt.parse_target(options.prompt_reference)
     session = locate_session(locator if locator is not None else target.session_locator, where)
     if (
         target.session_locator is not None

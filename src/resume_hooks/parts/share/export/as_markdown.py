@@ -103,7 +103,7 @@ def _format_text(part: parts.TextPart) -> str:
 
 
 def _format_call(call: CallPart) -> Iterator[str]:
-    state = f" ({call.state})" if call.state else ""
+    state = f" ({call.status_text})" if call.status_text else ""
     description = f" {_escape_html(call.description)}" if call.description else ""
     yield f"<details>\n<summary><b>{_escape_html(call.name)}</b>{description}{state}</summary>\n\n"
     if call.todo_states_and_texts:

@@ -108,12 +108,14 @@ class Document:
         return SessionPart(
             session_id=session.session_id,
             title=self._make_redacted_title(ends),
-            project=self._export_redactor.redact_line(plain_line(folder[:MAX_FOLDER_CHARACTERS])),
+            project_folder=self._export_redactor.redact_line(
+                plain_line(folder[:MAX_FOLDER_CHARACTERS])
+            ),
             branch=shorten_name(ends.branch),
             created_at=ends.created_at,
             ended_at=ends.ended_at,
             kind=shorten_name(parent.kind) if parent else "",
-            parent=shorten_name(parent.session_id) if parent else "",
+            parent_id=shorten_name(parent.session_id) if parent else "",
             context_tokens=conversation.context_tokens,
             models=tuple(shorten_name(model) for model in conversation.models[:MAX_MODELS]),
             client_version=shorten_name(ends.version),

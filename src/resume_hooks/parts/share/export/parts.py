@@ -68,12 +68,12 @@ class SessionPart(NamedTuple):
 
     session_id: str
     title: str
-    project: str
+    project_folder: str
     branch: str
     created_at: str
     ended_at: str
     kind: str
-    parent: str
+    parent_id: str
     context_tokens: int
     models: tuple[str, ...]
     client_version: str
@@ -86,14 +86,14 @@ class SessionPart(NamedTuple):
         """The known facts about the session, as pairs of a label and a value."""
         candidate_facts = [
             ("Session", self.session_id),
-            ("Project", self.project),
+            ("Project", self.project_folder),
             ("Branch", self.branch),
             ("Time", f"{format_minute(self.created_at)} to {format_minute(self.ended_at)} UTC"),
             ("Turns", f"{len(self.turns):,}"),
             ("Context", format_count(self.context_tokens, "token") if self.context_tokens else ""),
             ("Models", ", ".join(self.models)),
             ("Client", self.client_version),
-            ("Came from", f"{self.kind} of {self.parent}" if self.parent else ""),
+            ("Came from", f"{self.kind} of {self.parent_id}" if self.parent_id else ""),
             (
                 "Taken over",
                 f"{format_count(self.repeated_record_count, 'record')}, shown above"
@@ -184,7 +184,7 @@ class CallPart(NamedTuple):
         return self.tool or "Result without its call"
 
     @property
-    def state(self) -> str:
+    def status_text(self) -> str:
         """``failed`` or ``no answer``, or ``""`` if the call succeeded."""
         if self.result is None:
             return "no answer"

@@ -34,7 +34,7 @@ class ExportOptions(
       resume-hooks export 1a2b3c4d --format json --lineage -o bundle.json
     """
 
-    form: str | None = option(
+    document_format: str | None = option(
         "--format",
         type=click.Choice(DOCUMENT_FORMATS),
         help="The format. The default is the format that the file extension of -o names, or else html.",
@@ -47,9 +47,10 @@ class ExportOptions(
         help="The file or folder to write to; - for the standard output.",
     )
     lineage: bool = flag(help="Include all ancestors, oldest first.")
-    everything: bool = flag("--all", help="Include abandoned branches.")
-    live: bool = flag(
-        help="Include only the records that a resume would send, and none from before a compaction."
+    includes_all_branches: bool = flag("--all", help="Include abandoned branches.")
+    includes_only_live_records: bool = flag(
+        "--live",
+        help="Include only the records that a resume would send, and none from before a compaction.",
     )
     thinking: bool = option(
         "--thinking/--no-thinking",
@@ -131,6 +132,8 @@ class ImportOptions(
         help="Maximum size.",
     )
     force: bool = flag(help="Create another session even if the same file was imported before.")
-    whole: bool = flag(help="For your own bundles: import every record and file, and keep the ids.")
+    imports_every_record: bool = flag(
+        "--whole", help="For your own bundles: import every record and file, and keep the ids."
+    )
     start: bool = flag(help="Start the client on the new session.")
     dry_run: bool = DRY_RUN_OPTION

@@ -62,21 +62,25 @@ def export_session(options: ExportOptions) -> None:
 
 def _build_document_options(options: ExportOptions) -> DocumentOptions:
     """Return the options of the document. Raise UsageError if the given options cannot be combined."""
-    options.refuse_combination("everything", "live")
+    options.refuse_combination("includes_all_branches", "includes_only_live_records")
     if options.as_json and options.output == STDOUT_NAME:
         raise UsageError(
             "--json and -o - both need the standard output",
             "Name a file with -o, or leave --json out.",
         )
     file_extension = os.path.splitext(options.output or "")[1][1:].lower()
-    format_name = options.form or (file_extension if file_extension in DOCUMENT_FORMATS else HTML)
-    if format_name == JSON and (options.everything or options.live or not options.thinking):
+    format_name = options.document_format or (
+        file_extension if file_extension in DOCUMENT_FORMATS else HTML
+    )
+    if format_name == JSON and (
+        options.includes_all_branches or options.includes_only_live_records or not options.thinking
+    ):
         raise UsageError(
             "A bundle always contains complete sessions", "Omit --all, --live and --no-thinking."
         )
-    if options.everything:
+    if options.includes_all_branches:
         record_range = ALL_RECORDS
-    elif options.live:
+    elif options.includes_only_live_records:
         record_range = LIVE_ONLY
     else:
         record_range = CONVERSATION

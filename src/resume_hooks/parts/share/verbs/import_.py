@@ -52,7 +52,7 @@ def import_transcript(options: ImportOptions) -> None:
         )
     home = options.home or current_folder()
     refuse_start_without_client(options, home)
-    spec = ImportSpec(canonical_path(home), options.whole, options.force)
+    spec = ImportSpec(canonical_path(home), options.imports_every_record, options.force)
     caller = Caller(options.where, dry_run=options.dry_run)
     with _open_source(options.source, options.max_bytes) as source:
         if is_bundle(source.path):
@@ -66,7 +66,9 @@ def import_transcript(options: ImportOptions) -> None:
                 options,
                 receipt,
                 fields,
-                lambda: _format_bundle_import(source, sessions, is_whole=options.whole),
+                lambda: _format_bundle_import(
+                    source, sessions, is_whole=options.imports_every_record
+                ),
             )
             return
         outcome = import_.import_transcript(source, spec, caller)

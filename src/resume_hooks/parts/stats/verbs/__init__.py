@@ -36,7 +36,7 @@ class StatsOptions(VerbOptions, function="resume_hooks.parts.stats.verbs.stats:p
     since: str | None = option(
         metavar="WHEN", help="Count from a day on, or for a period: 2026-01-31, 30d, 6m."
     )
-    month: bool = flag(help="Since the first day of this month.")
+    only_this_month: bool = flag("--month", help="Since the first day of this month.")
     everywhere: bool = flag(
         "--all", help="Count every project, not only this one and its worktrees."
     )
@@ -44,6 +44,7 @@ class StatsOptions(VerbOptions, function="resume_hooks.parts.stats.verbs.stats:p
         metavar="DIR", help="The project of another folder. The folder need not exist any more."
     )
     agent: str = AGENT_OPTION
-    threshold: bool = flag(
-        help="Compare the costs with thresholds of 100k, 150k and 200k tokens, and without a threshold."
+    compares_thresholds: bool = flag(
+        "--threshold",
+        help="Compare the costs with thresholds of 100k, 150k and 200k tokens, and without a threshold.",
     )

@@ -38,11 +38,11 @@ MAX_SHOWN_FOLDERS = 6  # Maximum number of entries of the state folder to show.
 
 def print_stats(options: StatsOptions) -> None:
     """Print the statistics or, with ``--threshold``, what the requests would have cost at each threshold."""
-    options.refuse_combination("since", "month")
+    options.refuse_combination("since", "only_this_month")
     options.refuse_combination("everywhere", "project")
     # The empty string selects all days.
     day = clock.format_timestamp(parse_time_option(options.since))[:10] if options.since else ""
-    if options.month:
+    if options.only_this_month:
         day = f"{datetime.now(UTC):%Y-%m}-01"
     folder = find_project_folder(options.project)
     with show_work_progress("Counting", quiet=options.as_json) as report_progress:
@@ -61,7 +61,7 @@ def print_stats(options: StatsOptions) -> None:
     statistics = make_statistics(selected_transcripts, day)
     state = measure_state_folder_entries(options.where)
     prices: list[ThresholdCost] = []
-    if options.threshold:
+    if options.compares_thresholds:
         request_lists = []
         for transcript in selected_transcripts:
             if (
@@ -98,18 +98,21 @@ def print_stats(options: StatsOptions) -> None:
 
 
 def _format_threshold_costs(rows: Sequence[ThresholdCost], heading: str) -> str:
-    actual_cost, best_row = rows[0].cost, min(rows, key=lambda row: row.cost)
+    actual_cost, best_row = (
+        rows[0].cost_in_input_tokens,
+        min(rows, key=lambda row: row.cost_in_input_tokens),
+    )
     headings = ("LINE", "TIMES", "LEFT", "READ", "WRITTEN", "COST", "OF NONE")
     cells = []
     for row in rows:
         numbers = _format_numbers(
             row.context_reduction_count,
-            row.remaining_tokens,
+            row.tokens_after_reduction,
             row.cache_read_tokens,
             row.cache_write_tokens,
-            row.cost,
+            row.cost_in_input_tokens,
         )
-        cost_share = f"{100 * row.cost / actual_cost:.0f} %" if actual_cost else "-"
+        cost_share = f"{100 * row.cost_in_input_tokens / actual_cost:.0f} %" if actual_cost else "-"
         cells.append((_format_threshold_setting(row), *numbers, cost_share))
     if best_row.threshold_tokens:
         advice = shell_command(f"config compaction {_format_threshold_setting(best_row)}")

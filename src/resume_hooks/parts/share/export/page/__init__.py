@@ -381,7 +381,7 @@ def _build_call_summary(call: CallPart) -> Html:
         build_element("span", f"\N{MINUS SIGN}{removed_count}", class_="minus")
         if removed_count
         else "",
-        build_element("span", call.state, class_="failed") if call.state else "",
+        build_element("span", call.status_text, class_="failed") if call.status_text else "",
     )
     if call.tool in SHELL_TOOL_NAMES:
         description = get_string(call.arguments, "description")
