@@ -551,7 +551,7 @@ def test_forks_and_rewinds_include_lines_of_their_parent(tmp_path: Path) -> None
     with pytest.raises(SessionNotFound, match=r"continues the rollout .*, which is gone"):
         items_for_model(read_thread_lines(str(fork), lambda _: None))
     parent.write_bytes(b"{}\n")
-    with pytest.raises(SessionNotFound, match="shorter than"):
+    with pytest.raises(SessionNotFound, match="is too short"):
         items_for_model(read_thread_lines(str(fork), files.get))
     circle = write_rollout(
         tmp_path, [meta_line(history_base={"thread_id": THREAD_ID, "end_byte_offset": 1})]
