@@ -504,7 +504,7 @@ def test_a_placeholder_that_saves_no_space_is_dropped(config_home: ConfigHome) -
 @pytest.mark.parametrize(
     "change",
     [
-        {"digest": "0" * 64},
+        {"content_digest": "0" * 64},
         {"line_number": 2},
         {"line_number": 10**9},
         {"line_number": -1},
