@@ -182,7 +182,10 @@ def test_a_scrubbed_child_has_no_secret(rollout: Path, cli: Cli, document: Docum
     # An event also contains the answer, so the answer's secret is removed twice.
     assert child.count(b"[secret removed: ") == 4
     assert rollout.read_bytes() == before
-    assert b"is not rewritten" in cli("scrub", THREAD_ID, "--in-place", "--yes").stderr
+    assert (
+        b"Only sessions of Claude Code can be rewritten"
+        in cli("scrub", THREAD_ID, "--in-place", "--yes").stderr
+    )
 
 
 @pytest.mark.part("secrets", "share", "stats")
