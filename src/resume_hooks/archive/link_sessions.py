@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from resume_hooks.archive.vault.permission import check_archiving_allowed, must_copies_wait
+from resume_hooks.archive.vault.permission import check_archiving_allowed, must_archiving_wait
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import (
@@ -286,7 +286,7 @@ class _ProjectArchiver:
         # Imported here because most checks archive no session.
         from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
-        if not self._is_user_waiting and must_copies_wait(self._where):
+        if not self._is_user_waiting and must_archiving_wait(self._where):
             return False
         if self._archiver is None:
             link_locations = Where(self._where.environ)

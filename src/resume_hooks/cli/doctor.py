@@ -56,7 +56,7 @@ def diagnose_installation(options: DoctorOptions) -> ExitCode:
             return f"Written: {report_path}\nRead it before you send it to anyone."
         if options.must_bundle:
             return report_json.decode()
-        return _findings_text(findings)
+        return _format_doctor_findings(findings)
 
     options.print_answer(data, format_report_or_findings)
     return int(not options.must_bundle and any(finding.level == "problem" for finding in findings))
@@ -82,10 +82,10 @@ def _maintain_index(options: DoctorOptions) -> None:
         "file": "",
         "index": ValueWithFields(status, {"bytes_read": bytes_read}),
     }
-    options.print_answer(data, lambda: _index_text(status, bytes_read), notes)
+    options.print_answer(data, lambda: _format_index_status(status, bytes_read), notes)
 
 
-def _index_text(status: IndexStatus, bytes_read: int) -> str:
+def _format_index_status(status: IndexStatus, bytes_read: int) -> str:
     if status.transcript_bytes:
         fraction_text = f" ({100 * status.index_bytes / status.transcript_bytes:.1f} %)"
     else:
@@ -116,7 +116,7 @@ def _index_text(status: IndexStatus, bytes_read: int) -> str:
     return facts_table([*rows, *([("read now", format_bytes(bytes_read))] if bytes_read else [])])
 
 
-def _findings_text(findings: list[Finding]) -> str:
+def _format_doctor_findings(findings: list[Finding]) -> str:
     lines = []
     for finding in findings:
         word, colour = _LEVEL_LABELS[finding.level]

@@ -51,7 +51,9 @@ def fork_session(options: ForkOptions) -> None:
     if fork_plan.cut:
         reference = f"{session.session_id}:{fork_plan.cut.last_message.line_number}"
         cut_data = ValueWithFields(fork_plan.cut, {"reference": reference})
-    print_child(options, receipt, {"cut": cut_data}, lambda: _fork_text(fork_plan, receipt))
+    print_child(
+        options, receipt, {"cut": cut_data}, lambda: _format_fork_receipt(fork_plan, receipt)
+    )
 
 
 def _find_session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | None]:
@@ -89,7 +91,7 @@ def _find_session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | 
     return session, None
 
 
-def _fork_text(fork_plan: ForkPlan, receipt: Receipt) -> str:
+def _format_fork_receipt(fork_plan: ForkPlan, receipt: Receipt) -> str:
     facts: list[tuple[str, object]] = []
     if fork_plan.cut is not None:
         if fork_plan.cut.turn_number:

@@ -49,7 +49,7 @@ def check_sessions(options: FsckOptions) -> ExitCode:
     options.print_answer(
         _make_reports_data(reports, unreadable_folders),
         lambda: (
-            _overview_text(reports, unreadable_folders)
+            _format_fsck_overview(reports, unreadable_folders)
             if options.everywhere
             else report_text(reports[0])
         ),
@@ -97,7 +97,7 @@ def _format_finding_group(group: DefectGroup) -> Iterator[str]:
         yield f"         and {len(group.defects) - MAX_SHOWN_FINDINGS:,} more"
 
 
-def _overview_text(reports: list[DefectReport], unreadable_folders: list[str]) -> str:
+def _format_fsck_overview(reports: list[DefectReport], unreadable_folders: list[str]) -> str:
     """Return the report on all sessions as text: a line for each session with problems, and the totals.
 
     Folders that can't be listed have a line too.

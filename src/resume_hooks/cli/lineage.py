@@ -127,12 +127,12 @@ def _print_descendants(options: LineageOptions) -> None:
             return f"{session.session_id} has no descendants yet."
         if options.as_tree:
             return _draw_descendants_tree(session.session_id, descendants)
-        return _descendants_text(session.session_id, descendants)
+        return _format_descendant_list(session.session_id, descendants)
 
     options.print_answer({"rows": [child.row for child in descendants]}, format_descendants)
 
 
-def _descendants_text(root_id: str, descendants: list[Descendant]) -> str:
+def _format_descendant_list(root_id: str, descendants: list[Descendant]) -> str:
     """Return the descendants as text, each child below its parent and indented by two more columns."""
 
     def descendant_lines(parent_id: str, depth: int) -> Iterator[str]:

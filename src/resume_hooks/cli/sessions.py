@@ -109,7 +109,7 @@ def _format_session_page(page: ListingPage, folder: str, options: SessionsOption
     remarks = []
     for row in page.rows:
         remarks.append(_format_remarks(row, folder, with_expiry=options.only_expiring))
-    lines = _sessions_table(
+    lines = _format_session_table(
         rows_of_cells, remarks, shutil.get_terminal_size((DEFAULT_ROW_COLUMNS, 0)).columns
     )
     if page.has_more:
@@ -176,7 +176,7 @@ def _format_remarks(row: ListedSession, folder: str, *, with_expiry: bool) -> st
     return " · ".join(plain_line(remark) for remark in remarks if remark)
 
 
-def _sessions_table(
+def _format_session_table(
     rows_of_cells: Sequence[tuple[str, ...]], remarks: Sequence[str], columns: int
 ) -> list[str]:
     widths = []

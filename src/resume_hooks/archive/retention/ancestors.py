@@ -17,7 +17,7 @@ from resume_hooks.archive.vault.permission import (
     MAX_QUICK_ARCHIVE_BYTES,
     check_archiving_allowed,
     is_archiving_notice_due,
-    must_copies_wait,
+    must_archiving_wait,
 )
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, find_session
@@ -78,7 +78,7 @@ def archive_ancestors(
             if (
                 archiver is None
                 or time.monotonic() > deadline
-                or must_copies_wait(where)
+                or must_archiving_wait(where)
                 or not archiver.archive_quickly(session)
             ):
                 pending.record_pending_session(session.session_id, where)
@@ -97,7 +97,7 @@ def archive_pending_sessions(where: Where, is_time_up: Callable[[], bool]) -> in
         0,
         pending.list_pending_sessions(where),
     )
-    if session_ids and must_copies_wait(where):
+    if session_ids and must_archiving_wait(where):
         return len(session_ids)
     for session_id in session_ids:
         if archiver.is_allowed:

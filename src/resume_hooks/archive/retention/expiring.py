@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.archive.vault.permission import must_copies_wait
+from resume_hooks.archive.vault.permission import must_archiving_wait
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_project_folders
@@ -158,7 +158,7 @@ def _archive_due_sessions(
         is_quick_to_archive,
     )
 
-    if must_copies_wait(where):
+    if must_archiving_wait(where):
         return _SessionCounts(0, len(due_sessions), 0)
     archiver, archived_count, failed_count, remaining_count = BackgroundArchiver(where), 0, 0, 0
     for number, expiring in enumerate(due_sessions if archiver.is_allowed else ()):

@@ -110,7 +110,7 @@ def is_archiving_notice_due(where: Where) -> bool:
     return settings.load_settings(where)["vault"].source == "default" and not is_decided
 
 
-def must_copies_wait(where: Where) -> bool:
+def must_archiving_wait(where: Where) -> bool:
     """Check whether archiving must wait for the user's answer. If so, record when the wait began."""
     with contextlib.suppress(OSError):
         if is_archiving_notice_due(where):
