@@ -147,7 +147,9 @@ def test_a_failed_push_is_reported_once(
     team_file.record_push_failure(("no driver", "Install it."), 4, where, report_at_once=True)
     assert get_start_message("startup", "sdk-cli") == ""
     line = get_start_message("resume")
-    assert line.startswith("resume-hooks: 4 sessions wait to be pushed to the team since 20")
+    assert line.startswith(
+        "resume-hooks: 4 sessions have been waiting to be pushed to the team since 20"
+    )
     assert "UTC: no driver; what to do: " in line
     team_file.record_push_failure(("no driver", "Install it."), 5, where, report_at_once=True)
     assert get_start_message("startup") == ""
