@@ -255,7 +255,7 @@ def test_handoff_refuses_an_invalid_size(document: Document, parent: Path, size:
     """``handoff`` refuses an invalid size, names the valid sizes, and writes nothing."""
     before = sorted(parent.parent.iterdir())
     error = document("handoff", SESSION, "--size", size, code=2)["error"]
-    assert "A size is 1k to 48k, such as 4k or 24k, or all." in error["remedy"]
+    assert "Give a size from 1k to 48k, such as 4k or 24k, or all." in error["remedy"]
     assert sorted(parent.parent.iterdir()) == before
 
 

@@ -108,7 +108,7 @@ def test_untrim_restores_selected_records(document: Document, child: Path) -> No
 def test_untrim_needs_the_option_all_or_record(document: Document, child: Path) -> None:
     """``untrim`` fails without ``--all`` or ``--record``, and the error counts the trimmed records."""
     error = document("untrim", child.stem, code=2)["error"]
-    assert error["message"] == "3 records are trimmed: which ones do you want back?"
+    assert error["message"] == "3 records are trimmed. Which ones do you want to restore?"
     assert error["remedy"] == "Give --all, or --record N for one record."
     assert (
         "can't be combined"

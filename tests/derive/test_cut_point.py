@@ -284,7 +284,7 @@ def test_a_cut_can_be_before_a_compaction(tmp_path: Path) -> None:
     found = cut_conversation(transcript, CutAtRecord("r1"))
     assert found is not None
     assert found.remarks == (
-        "The cut is before a compaction: the fork contains the conversation from before it.",
+        "The cut is before a compaction, so the fork contains the conversation as it was before the compaction.",
     )
 
 

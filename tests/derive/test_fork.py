@@ -361,7 +361,7 @@ def test_a_fork_of_a_large_session_reads_only_the_live_part(config_home: ConfigH
     early = write_fork(path, CutAtRecord("x1"))
     assert [row["uuid"] for row in read_live_records(early.file)] == ["x0", "x1"]
     assert early.warnings == (
-        "The cut is before a compaction: the fork contains the conversation from before it.",
+        "The cut is before a compaction, so the fork contains the conversation as it was before the compaction.",
     )
 
 
@@ -414,7 +414,7 @@ def test_a_fork_moves_to_another_home(config_home: ConfigHome, other_folder: Pat
     assert files["src/a.py"]["realParentDir"] == f"{other_folder}/src"
     assert files["/home/user/beside/b.py"]["realParentDir"] == "/home/user/beside"
     assert list(files) == ["src/a.py", "/home/user/beside/b.py", "/etc/c"]
-    assert f"now apply to the files below {other_folder}" in made.warnings[0]
+    assert f"now belong to the files in {other_folder}" in made.warnings[0]
     assert find_defect_codes(made.file) == set()
 
 

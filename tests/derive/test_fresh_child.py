@@ -204,7 +204,7 @@ def test_a_handoff_has_a_receipt_and_a_link(config_home: ConfigHome) -> None:
     promised = (
         "the first line names the parent",
         "the lineage and the next step are complete",
-        "the title is the one that was chosen",
+        "it has the planned title",
     )
     assert {Check(name, ok=True) for name in promised} <= set(receipt.checks)
     assert receipt.client_command == f"/resume {receipt.session_id}"
@@ -498,7 +498,7 @@ def test_a_child_is_written_without_a_state_folder(config_home: ConfigHome) -> N
     decided = agents.plan_fresh_child(write_parent(config_home), Where(environ), kind="handoff")
     receipt = write_child(decided, Where(environ))
     assert os.path.exists(receipt.file)
-    assert "the session itself contains it" in receipt.warnings[0]
+    assert "The new session's own file contains it" in receipt.warnings[0]
 
 
 @pytest.mark.parametrize("damaged_part", ["title", "opening", "metadata"])

@@ -197,7 +197,7 @@ def test_trim_and_untrim_count_the_same_records(config_home: ConfigHome, parent:
         scan_trimmed_session(session_file(write_child(decided, config_home.where).file)),
         config_home.where,
     )
-    assert back.facts == ["7 of 7 trimmed records are back"]
+    assert back.facts == ["7 of 7 trimmed records were restored"]
 
 
 def make_session_with_thinking() -> list[Record]:
@@ -301,12 +301,12 @@ def test_untrim_refuses_a_record_that_is_not_trimmed(config_home: ConfigHome, pa
     child = write_trimmed_child(parent, config_home)
     with pytest.raises(UsageError) as caught:
         write_untrimmed_child(child, config_home, [list_trimmed_line_numbers(child)[0], 0])
-    assert caught.value.message == "Record 0 of this session's conversation is not trimmed"
+    assert caught.value.message == "Record 0 of this session's conversation has not been trimmed"
     assert (
         caught.value.remedy
         == f"The trimmed records are: {', '.join(map(str, list_trimmed_line_numbers(child)))}."
     )
-    with pytest.raises(UsageError, match="not trimmed") as none:
+    with pytest.raises(UsageError, match="has not been trimmed") as none:
         write_untrimmed_child(parent, config_home, [3])
     assert none.value.remedy == "No record of this session is trimmed."
 

@@ -290,7 +290,7 @@ def test_an_untrim_opens_a_copy_with_all_contents(parent: Path, config_home: Con
     trimmed = ask_engine("trim", "yes")["open"]
     opened = ask_engine("untrim", session_id=trimmed)
     child = config_home.project() / f"{opened['open']}.jsonl"
-    assert "trimmed records are back" in opened["by_hand"]
+    assert "trimmed records were restored" in opened["by_hand"]
     assert "suppressed" not in child.read_text()
 
 

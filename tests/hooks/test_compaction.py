@@ -142,13 +142,13 @@ def test_parallel_calls_become_one_message(
 @pytest.mark.parametrize(
     ("messages", "fields", "reason"),
     [
-        ("gone", {}, "differs from its file"),
-        ("other calls", {}, "differs from its file"),
+        ("gone", {}, "differs from the session's file"),
+        ("other calls", {}, "differs from the session's file"),
         ("all", {"options": "--nonsense"}, "is not an option"),
         ("all", {"options": "--tools Nothing"}, "too few"),
         ("all", {"session_id": "x"}, "no transcript"),
         ([], {}, "no messages"),
-        ([5, {"handle": 5, "calls": [5], "results": 5}], {}, "differs from its file"),
+        ([5, {"handle": 5, "calls": [5], "results": 5}], {}, "differs from the session's file"),
         (None, {}, "no messages"),
     ],
 )

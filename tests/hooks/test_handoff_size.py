@@ -89,7 +89,7 @@ def test_a_size_out_of_bounds_is_refused(parent: Path, text: str) -> None:
     for screen in (True, False):
         said = request_handoff(text, screen=screen)
         assert set(said) == {"text"}
-        assert "A size is 1k to 48k, such as 4k or 24k, or all." in said["text"]
+        assert "Give a size from 1k to 48k, such as 4k or 24k, or all." in said["text"]
     assert list_children(parent) == []
 
 

@@ -195,7 +195,7 @@ def test_only_the_exact_word_confirms(type_prompt: TypePrompt, parent: Path, tex
         ("--bogus 3", "'--bogus' is not an option of >trim"),
         (
             "here",
-            "If your client has the command /trim, type /trim here; >trim makes a trimmed copy.",
+            "If your client has the command /trim, type /trim here. To make a trimmed copy instead, type >trim.",
         ),
         ("--tools", "--tools needs a value"),
         ("--threshold many", "--threshold needs a number of characters"),

@@ -191,17 +191,17 @@ def describe_parent_agent(draft: Draft, where: Where) -> str:
     subagent_note = ""
     if draft.subagent:
         subagent_note = (
-            f"The digest is about the work of {draft.subagent}, a sub-agent of the previous session: that session "
-            "wrote the sub-agent's prompt, so the sub-agent had no user of its own."
+            f"The digest is about the work of {draft.subagent}, a sub-agent of the previous session. Its "
+            "prompts were written by that session, not by a user."
         )
     if draft.agent == draft.parent_agent:
         return subagent_note
     if missing_reason := row_of_agent(draft.parent_agent).loss_note:
-        return f"{missing_reason}: only the files show its work."
+        return f"{missing_reason}: only the changed files show what that session did."
     parent_label = agent_with_name(draft.parent_agent, where).label
     return (
-        f"{subagent_note} The previous session ran in {parent_label}, with {parent_label}'s own tools: "
-        f"its work is done, and its tools are not available here."
+        f"{subagent_note} The previous session ran in {parent_label} and used {parent_label}'s own tools. "
+        f"That session has done its work, and its tools are not available here."
     ).strip()
 
 

@@ -204,11 +204,11 @@ FRESH_STRATEGIES = frozenset({HANDOFF, ROLLOVER})
 class StrategyEstimate(NamedTuple):
     """The estimated size and costs of a strategy. All costs are in input tokens.
 
-    ``tokens_after`` is the size of the context. ``next_turn_cost`` is the cost of the next turn,
-    without the cost of its answers. ``uncached_tokens`` is the number of tokens in the next turn's
-    first request that are not in the cache. ``turns_to_pay_off`` is the number of turns after which
-    the strategy costs less than the strategy "go on". It is None if the strategy never costs less,
-    and for "go on" itself.
+    ``tokens_after`` is the size of the context. ``next_turn_cost`` is the cost of the next
+    turn, without the cost of its answers. ``uncached_tokens`` is the number of tokens outside
+    the cache that the next turn sends, including a request for a summary. ``turns_to_pay_off``
+    is the number of turns after which the strategy costs less than the strategy "go on". It is
+    None if the strategy never costs less, and for "go on" itself.
 
     ``warm_cache_cost_tokens`` and ``cold_cache_cost_tokens`` are the costs of the strategy's first
     request with a warm and with a cold API cache. If a model has to be called before that request,
@@ -518,7 +518,7 @@ def _recommend_trim_or_handoff(trimmed_context: ContextSize | None) -> Advice:
         trimmed_context is not None
         and trimmed_context.max_percent <= MAX_CONTEXT_PERCENT_AFTER_TRIM
     ):
-        return Advice(TRIM, f"mostly tool output: {_format_size(trimmed_context)} left")
+        return Advice(TRIM, f"mostly tool output: it leaves {_format_size(trimmed_context)}")
     return Advice(HANDOFF, "it leaves the most room")
 
 

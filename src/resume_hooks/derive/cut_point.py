@@ -32,7 +32,7 @@ from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
 TOO_EARLY_CUT_ADVICE = (
-    "A cut keeps at least one prompt: name a later record, or start fresh with resume-hooks "
+    "A cut must keep at least one prompt. Choose a later record, or start fresh with resume-hooks "
     "rollover --quick."
 )
 
@@ -300,10 +300,10 @@ class CutBeforeCompaction:
         if last_node is None:
             was_abandoned = not boundary_line and any(node.is_boundary for node in transcript.nodes)
             raise UsageError(
-                "The client left the compaction of this session on an abandoned branch"
+                "The compaction of this session is on an abandoned branch, so the conversation no longer contains it"
                 if was_abandoned
                 else "This session was never compacted",
-                "There is nothing to undo. The command outline shows the session's contents.",
+                "There is nothing to undo. To see the session's contents, run resume-hooks outline.",
             )
         return CutTarget(last_node, ignores_preserved_records=True)
 
@@ -400,7 +400,7 @@ def _raise_if_record_missing(transcript: Transcript, description: str) -> None:
     if transcript.is_whole:
         raise UsageError(
             f"{description} in {transcript.path}",
-            "The reference may belong to another session. The commands outline and read show references.",
+            "The reference may belong to another session. resume-hooks outline and resume-hooks read show references.",
         )
 
 
@@ -422,9 +422,10 @@ def _find_conversation_with_target(
     chain = build_chain_to(transcript.nodes, node, transcript.size)
     live_chain = transcript.chain
     if live_chain and live_chain[0].is_boundary and node.line_number < live_chain[0].line_number:
-        return linearize_chain(
-            chain
-        ), "The cut is before a compaction: the fork contains the conversation from before it."
+        return (
+            linearize_chain(chain),
+            "The cut is before a compaction, so the fork contains the conversation as it was before the compaction.",
+        )
     return linearize_chain(
         chain
     ), "The cut is on an abandoned branch: the fork contains that branch."
@@ -451,7 +452,7 @@ def _require_conversation_node(nodes: Sequence[Node], description: str) -> Node:
             problem = "is not part of the conversation"
         raise UsageError(
             f"{description.capitalize()} {problem}: nothing can be cut there",
-            "Name a message. The commands outline and read show messages.",
+            "Choose a message. resume-hooks outline and resume-hooks read show messages.",
         )
     return node
 

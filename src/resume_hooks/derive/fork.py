@@ -140,7 +140,7 @@ def plan_fork(
     if not any(node.is_message for node in kept_transcript.chain):
         raise NothingToFork(
             "There is nothing to fork: this session has no conversation",
-            "Send a prompt first. If a prompt was answered here, resume-hooks fsck shows the damage.",
+            "Send a prompt first. If a prompt was answered here, the file is damaged: resume-hooks fsck shows how.",
         )
     relocation = _plan_relocation_to(parent, home, where)
     child = make_draft(
@@ -284,8 +284,8 @@ def _list_snapshot_notes(relocation: Relocation) -> list[str]:
     if relocation.moves_files:
         return [
             (
-                f"The session's file backups now apply to the files below {relocation.new_home}: "
-                "rewind-files restores the files there."
+                f"The session's file backups now belong to the files in {relocation.new_home}: "
+                "resume-hooks rewind-files restores the files in that folder."
             )
         ]
     return [

@@ -18,7 +18,8 @@ The largest size fits into a first message. Clients send a first message whole i
 """
 
 SIZE_EXAMPLES_TEXT = (
-    f"A size is {MIN_THOUSANDS}k to {MAX_THOUSANDS}k, such as 4k or 24k, or {WHOLE_SESSION_SIZE}."
+    f"Give a size from {MIN_THOUSANDS}k to {MAX_THOUSANDS}k, such as 4k or 24k, or "
+    f"{WHOLE_SESSION_SIZE}."
 )
 _SIZE_PATTERN = re.compile(
     rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{WHOLE_SESSION_SIZE}\s*\Z", re.IGNORECASE

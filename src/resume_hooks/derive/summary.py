@@ -663,7 +663,7 @@ def _replace_unused_child(
             is_unchanged = stream.read() == old_bytes
         if not is_unchanged:
             raise SessionInUse(
-                "the new session was continued in the meantime, so it was not changed",
+                "the new session has been continued since, so it was left unchanged",
                 "Run the command again.",
             )
         remove_links(path, where)

@@ -196,9 +196,8 @@ class TrimmedSession:
     tokens_without_trims: int = 0
     earlier_record_count: int = 0
 
-    @property
     def make_nothing_to_trim_error(self) -> NothingToTrim:
-        """The error to raise if the session has no content that can be restored."""
+        """Return the error to raise if the session has no content that can be restored."""
         if not self.earlier_record_count:
             return NothingToTrim("Nothing in this session is trimmed")
         fork = (
@@ -206,7 +205,7 @@ class TrimmedSession:
         )
         return NothingToTrim(
             "The trimmed contents are before the last compaction, so they are no longer sent",
-            f"You can untrim a fork from before this compaction: {fork}",
+            f"To restore them, make a fork of the session as it was before this compaction, and untrim it: {fork}",
         )
 
 
@@ -360,10 +359,10 @@ class UntrimPlan(ChildPlan):
         """Lines for the receipt that describe the restored contents."""
         facts = []
         if self.undone_trim_count:
-            facts.append("the conversation from before the trim in place is back")
+            facts.append("the conversation is as it was before the trim in place")
         if self.trimmed_record_count:
             facts.append(
-                f"{len(self.restored_records):,} of {self.trimmed_record_count:,} trimmed records are back"
+                f"{len(self.restored_records):,} of {self.trimmed_record_count:,} trimmed records were restored"
             )
         return facts
 
@@ -504,7 +503,7 @@ def select_trimmed_nodes(
         else:
             more_text = ""
         raise UsageError(
-            f"Record {unknown_numbers[0]} of this session's conversation is not trimmed",
+            f"Record {unknown_numbers[0]} of this session's conversation has not been trimmed",
             f"The trimmed records are: {listed_numbers}{more_text}."
             if trimmed_numbers
             else "No record of this session is trimmed.",

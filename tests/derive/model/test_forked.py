@@ -134,7 +134,7 @@ def test_the_reported_token_counts_are_shown() -> None:
     usage["output_tokens"] = -1
     assert (
         make_model_with_answer(usage=usage).usage_text
-        == "41,000 tokens read from the cache, 0 written to it, 12 new, 0 answered"
+        == "41,000 tokens read from the cache, 0 written to it, 12 uncached, 0 in the answer"
     )
     for nothing in (
         {},

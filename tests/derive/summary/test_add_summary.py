@@ -181,7 +181,7 @@ def test_a_continued_child_gets_no_summary(config_home: ConfigHome, parent: Path
     outcome, _ = roll_over(
         config_home, parent, make_answer_that_changes_child(parent, continue_child)
     )
-    assert "the new session was continued in the meantime" in outcome.failure_reason
+    assert "the new session has been continued since" in outcome.failure_reason
     assert read_file_records(outcome.receipt.file)[-1]["message"]["content"] == "hello"
     assert list_backups_and_files_beside(config_home, parent) == [
         os.path.basename(outcome.receipt.file)

@@ -90,7 +90,9 @@ def test_one_failed_part_fails_the_summary() -> None:
 def test_the_time_limit_covers_all_calls() -> None:
     """The time limit applies to all calls together, so no call begins after the time is up."""
     model = ScriptedModel()
-    with pytest.raises(HeadlessFailed, match="it took more than 0 s: 0 of 1 call answered"):
+    with pytest.raises(
+        HeadlessFailed, match="it took more than 0 s, and only 0 of 1 call finished"
+    ):
         summarize(model, ONE_PART_MATERIAL, max_seconds=0)
     assert model.calls == []
 

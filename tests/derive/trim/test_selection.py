@@ -265,7 +265,7 @@ def test_a_trim_with_an_unreachable_target_trims_everything(config_home: ConfigH
     )
     assert plan_chain(config_home, chain, target_tokens=1, keep_recent=4).choices == ()
     assert any(
-        "target of 1 tokens is not reached" in said
+        "target of 1 tokens cannot be reached" in said
         for said in list_remarks(plan_chain(config_home, chain, target_tokens=1))
     )
     assert not any(

@@ -279,7 +279,7 @@ def test_planning_a_trim_in_place_writes_nothing(config_home: ConfigHome) -> Non
     done = trim(config_home, path, dry_run=True)
     assert (done.backup, done.written, done.session_id) == ("", False, SESSION)
     assert done.tokens_after < done.tokens_before
-    assert "--force will be needed" in done.warnings[0]
+    assert "will need --force" in done.warnings[0]
     assert path.read_bytes() == before
     assert not (config_home.config / "resume-hooks").exists()
 

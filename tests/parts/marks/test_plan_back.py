@@ -239,7 +239,7 @@ RECORDS_WITH_OPEN_CALL = [
         (
             COMPACTED_RECORDS,
             ["r0", "r1", "m"],
-            "before a compaction: the fork contains the conversation from before it",
+            "before a compaction, so the fork contains the conversation as it was before the compaction",
         ),
         (
             BRANCHED_RECORDS,

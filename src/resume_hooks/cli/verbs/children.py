@@ -98,7 +98,7 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
       superseded   files that were read again or changed later
       repeats      outputs that were repeated word for word
       failures     failed attempts that later succeeded
-      thinking     thinking of finished turns
+      thinking     thinking blocks of finished turns
       attachments  files and hook output that the client attached
       media        images and documents
       results      tool outputs over the threshold
@@ -107,7 +107,7 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
       assistant    long answers of the model, with --assistant
 
     With --smart, rules first remove what is certainly unneeded: files read again or changed later,
-    repeated outputs, failures that were fixed, thinking of finished turns. A model chooses
+    repeated outputs, failures that were fixed, thinking blocks of finished turns. A model chooses
     among the rest; it is asked through the client and has no tools. With -p the model makes every choice and
     follows your words. Your prompts, the recent turns and the last message of each turn stay. The plan is
     shown before the child is created; without a terminal, add --yes. A dry run also asks the model,

@@ -43,7 +43,7 @@ def plan_relocation(old_home_folder: str, new_home: str) -> Relocation:
 class Relocation(NamedTuple):
     """A change of a session's home folder from ``old_home_folder`` to ``new_home``.
 
-    A session's home folder is the folder in which the user started it. ``old_home_folder`` may no
+    Here, a home folder is the folder of a session's project, not the user's home directory. ``old_home_folder`` may no
     longer exist, or may be a folder on a different computer. ``new_home`` is a path without
     symbolic links. ``old_home_paths`` contains two paths of the old home folder: as recorded, and
     with symbolic links resolved.

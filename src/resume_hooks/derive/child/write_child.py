@@ -262,9 +262,7 @@ def check_child_file(plan: ChildPlan, title: str, path: str) -> list[Check]:
             )
         )
     if draft.own_title is None:
-        checks.append(
-            Check("the title is the one that was chosen", HeadTail(path).custom_title == title)
-        )
+        checks.append(Check("it has the planned title", HeadTail(path).custom_title == title))
     return checks
 
 
@@ -279,8 +277,8 @@ def _link_to_parent(draft: Draft, where: Where) -> list[str]:
         record_link(Link(*ids, draft.kind, draft.attributes.created_at, find_client_pid()), where)
     except OSError as error:
         warnings.append(
-            f"The link was not added to the state folder ({error.strerror}); the session "
-            "itself contains it."
+            f"The link to the parent was not added to the state folder ({error.strerror}). The new "
+            "session's own file contains it."
         )
     if draft.kind == COPY_WITHOUT_SECRETS_KIND:
         return warnings

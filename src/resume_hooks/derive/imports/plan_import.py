@@ -60,7 +60,7 @@ IMPORT_KIND: Final = "import"
 # This number of bytes at the start of a file is examined to recognize a web page.
 WEB_PAGE_SEARCH_BYTES = 1_024
 
-INCOMPLETE_FILE_WARNING = "The file ends in the middle of a record: the file may be incomplete."
+INCOMPLETE_FILE_WARNING = "The file may be incomplete: it ends in the middle of a record."
 
 _CLIENT_VERSION_PATTERN = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
@@ -239,7 +239,7 @@ def _read_source(
     if is_web_page(source.path):
         raise NotATranscript(
             f"{source.name} is a web page, not a transcript",
-            "Give the raw file, or a page from resume-hooks share: a page from export contains no session.",
+            "Give the raw file, or a page from resume-hooks share. A page from resume-hooks export has no session.",
         )
     try:
         transcript = scan_transcript(

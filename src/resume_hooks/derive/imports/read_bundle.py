@@ -54,7 +54,7 @@ ValidatedPart = TypeVar("ValidatedPart")
 # This number of bytes at the start of a file is enough to recognize a bundle that another program
 # has reformatted.
 SIGNATURE_SEARCH_BYTES = 4_096
-EXPORT_AGAIN_ADVICE = "Export it again, and copy the file as it is."
+EXPORT_AGAIN_ADVICE = "Export it again, and copy the file without changing it."
 
 _FILE_NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
 _AGENT_FILE_PATTERN = re.compile(
@@ -101,7 +101,8 @@ def is_bundle(path: str) -> bool:
         return True
     if b'"%s"' % BUNDLE_KEY.encode() in head and not head.startswith(b'{"type"'):
         raise ImportFailed(
-            "Another program reformatted this bundle and lost its lines", EXPORT_AGAIN_ADVICE
+            "Another program reformatted this bundle and changed its line breaks",
+            EXPORT_AGAIN_ADVICE,
         )
     return False
 

@@ -107,8 +107,8 @@ class SessionModel(NamedTuple):
             port.parse_token_count(usage.get(key)) for key in _TOKEN_COUNT_FIELD_NAMES
         ]
         text = (
-            f"{cache_reads:,} tokens read from the cache, {cache_writes:,} written to it, {uncached:,} new, "
-            f"{output:,} answered"
+            f"{cache_reads:,} tokens read from the cache, {cache_writes:,} written to it, {uncached:,} uncached, "
+            f"{output:,} in the answer"
         )
         if any(counts):
             return text

@@ -138,8 +138,8 @@ class ModelCalls:
             seconds_left = self._deadline - time.monotonic()
             if seconds_left <= 0:
                 message = (
-                    f"it took more than {self._max_seconds:g} s: {number - 1} of "
-                    f"{format_count(call_count, 'call')} answered"
+                    f"it took more than {self._max_seconds:g} s, and only {number - 1} of "
+                    f"{format_count(call_count, 'call')} finished"
                 )
                 raise HeadlessFailed(message, "Give it more time (--timeout).")
             try:

@@ -160,7 +160,8 @@ def _require_messages_match_file(
         node = nodes.get(message.record_uuid)
         if node is None or (node.kind, node.call_ids, node.answered_call_ids) != message[1:]:
             raise PlanOutdated(
-                "Claude Code's conversation differs from its file", "Nothing was changed."
+                "The conversation in Claude Code differs from the session's file",
+                "Nothing was changed.",
             )
 
 

@@ -36,7 +36,7 @@ RULE_DESCRIPTIONS = {
     "superseded": "files that were read again or changed later",
     "repeats": "outputs that were repeated word for word",
     "failures": "failed attempts that later succeeded",
-    "thinking": "thinking of finished turns",
+    "thinking": "thinking blocks of finished turns",
     "attachments": "files and hook output that Claude Code attached",
     "media": "images and documents",
     "results": "long tool outputs",
@@ -59,12 +59,12 @@ _RULE_HELP_LINES = "\n".join(
     f"      {name:<13}{words}" for name, words in RULE_DESCRIPTIONS.items()
 )
 TRIM_OPTIONS_HELP = f"""options, in any order:
-  --tools Read,Bash     only these tools (patterns: mcp__*)
+  --tools Read,Bash     trim only these tools (patterns: mcp__*)
   --threshold 300       trim outputs longer than this (characters); Bash=2000 for one tool
-  --keep-recent 3       turns at the end that stay as they are
-  --target-tokens 60000 the least useful first, until this is reached
+  --keep-recent 3       keep this many turns at the end unchanged
+  --target-tokens 60000 trim the least useful contents first, down to this size
   --assistant 5         also trim the first 5 long answers; -5: trim all but the last 5
-  --only, --skip RULES  only these rules, or all but these:
+  --only, --skip RULES  apply only these rules, or all but these:
 {_RULE_HELP_LINES}"""
 
 
@@ -124,7 +124,7 @@ class Options:
         if "assistant" in self.only and not self.assistant:
             raise UsageError(
                 "The rule 'assistant' needs a number",
-                "Add --assistant N, or -N for all but the last N.",
+                "Add --assistant N to trim the first N answers, or --assistant -N for all but the last N.",
             )
         requested_rules = self.only or tuple(
             name for name in RULE_NAMES if name != "assistant" or self.assistant
@@ -213,7 +213,7 @@ def _take_next_option(words: list[str]) -> tuple[str, str]:
     if word == IN_PLACE_WORD:
         raise UsageError(
             "Only Claude Code's command /trim can trim the open session",
-            "If your client has the command /trim, type /trim here; >trim makes a trimmed copy.",
+            "If your client has the command /trim, type /trim here. To make a trimmed copy instead, type >trim.",
         )
     name, equals, value = word.removeprefix("--").partition("=")
     name = name.lower()
@@ -247,7 +247,7 @@ def _parse_general_and_tool_thresholds(
         tool, equals, count = word.rpartition("=")
         if not (count.isascii() and count.isdigit()) or len(count) > 9:
             raise UsageError(
-                f"--threshold needs a number of characters, such as 500 or Read=2000, not '{word}'"
+                f"--threshold needs a number of characters, such as 500 (or Read=2000 for one tool), not '{word}'"
             )
         if equals:
             thresholds_by_tool[tool.lower()] = int(count)

@@ -403,7 +403,7 @@ def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> Ses
     if not any(node.is_in_conversation for node in transcript.chain):
         raise NothingToTrim(
             "There is nothing to trim: this session has no conversation",
-            "Send a prompt first. If a prompt was answered here, resume-hooks fsck shows the damage.",
+            "Send a prompt first. If a prompt was answered here, the file is damaged: resume-hooks fsck shows how.",
         )
     loaded_session = Session.from_file(session, Where())
     context, scale = loaded_session.measure_chain(transcript.chain, pieces)
@@ -512,7 +512,7 @@ def list_remarks(plan: TrimPlan) -> list[str]:
     target = plan.options.target_tokens
     if target and plan.context_after.tokens > target:
         sentences.append(
-            f"The target of {target:,} tokens is not reached: with these options, nothing else can be trimmed."
+            f"The target of {target:,} tokens cannot be reached: with these options, nothing else can be trimmed."
         )
     return sentences
 

@@ -96,7 +96,7 @@ def plan_fork(
     draft = agents.draft_child(session, "fork", where, output_dir, target_agent=spec.target_agent)
     introduction = (
         f"{draft.lineage_text}\n\n{agents.describe_parent_agent(draft, where)} The conversation follows as text, "
-        "without its thinking."
+        "without the assistant's thinking."
     )
     tokens_before = session.context.tokens
     tokens_after = min(measure_first_request(session.ends, where).tokens, tokens_before)

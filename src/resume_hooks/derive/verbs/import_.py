@@ -75,7 +75,7 @@ def import_transcript(source: ImportSource, spec: ImportSpec, caller: Caller) ->
     if spec.imports_all_records:
         raise UsageError(
             f"{source.name} is a transcript, not a bundle",
-            "--whole is for bundles: leave it out.",
+            "The option --whole is only for bundles. Leave it out.",
         )
     with lock_session_creation(spec.home, caller.where):
         plan = plan_import(source, spec.home, caller.where, force=spec.force)

@@ -49,19 +49,18 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import THINKING_PIECE, PieceCollector
 
 CLIENT_KEEPS_CONVERSATION_NOTE = (
-    "A client with this session open keeps the old conversation until you type /resume {id} there"
+    "If a client has this session open, it keeps the old conversation until you type "
+    "/resume {id} in it"
 )
 CLIENT_SHOWS_OLD_SIZE_NOTE = (
     "The token counts in the file are unchanged: clients show the old size until the next answer."
 )
-COMPACTION_NOTE = (
-    "Clients up to 2.1.112 use these old counts and may compact this session immediately."
-)
+COMPACTION_NOTE = "Clients up to version 2.1.112 use these outdated counts and may compact this session immediately."
 FILE_STILL_OPEN_NOTE = (
     "A program still has the old file open. End that program, because its new output does not "
     "reach the session."
 )
-MAY_BE_OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
+MAY_BE_OPEN_NOTE = "The session may be open ({why}), so trimming it will need --force."
 
 
 def trim_in_place(
@@ -86,7 +85,7 @@ def trim_in_place(
     if not force and (why := describe_open_session(session, where)):
         raise SessionInUse(
             f"The session may be open: {why}",
-            "Quit the session's client and wait a minute, or add --force: the client's later records are kept.",
+            "Quit the session's client and wait a minute, or add --force. The client's later records are kept.",
         )
     with backups.open_and_copy_for_rewrite(
         session.session_id, session.path, where, keep_copy=True
@@ -125,8 +124,8 @@ def _require_main_transcript(session: SessionFile, where: Where) -> None:
         raise UsageError(
             f"{session.path} is not the main transcript of a session",
             (
-                "Only <session id>.jsonl can be trimmed in place; leave out --in-place to write "
-                "a trimmed child."
+                "Only <session id>.jsonl can be trimmed in place. To write a trimmed child "
+                "instead, leave out --in-place."
             ),
         )
     # A deleted file raises no error here. The error is raised later, when the file is read.
@@ -165,7 +164,7 @@ def _check_trimmed_file(
     return [
         *check_same_structure(old_transcript, new_transcript),
         Check(
-            "untrimmed lines have the same bytes",
+            "lines that were not trimmed are unchanged",
             _are_unedited_lines_equal(old_transcript.path, path, edits),
         ),
         Check(

@@ -44,7 +44,7 @@ def untrim(
         if count and not (spec.restores_all or spec.line_numbers):
             records = "1 record is" if count == 1 else f"{count:,} records are"
             raise UsageError(
-                f"{records} trimmed: which ones do you want back?",
+                f"{records} trimmed. Which ones do you want to restore?",
                 "Give --all, or --record N for one record.",
             )
         plan = plan_untrim(
@@ -59,7 +59,7 @@ def untrim(
         return NothingWritten(
             receipt,
             plan,
-            reason=trimmed_session.make_nothing_to_trim_error if plan.is_child_unneeded else None,
+            reason=trimmed_session.make_nothing_to_trim_error() if plan.is_child_unneeded else None,
         )
     facts = [*plan.facts]
     if plan.context_after.compacts_at_once:
