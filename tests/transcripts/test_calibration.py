@@ -27,7 +27,7 @@ def costs_of_kind(scanned: SessionScan, kind: str) -> list[int]:
     """Return the cost of each piece of a kind."""
     return [
         round(scanned.scale.tokens_of_piece(piece))
-        for piece in scanned.pieces.pieces
+        for piece in scanned.piece_collector.pieces
         if piece.kind == kind
     ]
 

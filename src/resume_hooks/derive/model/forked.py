@@ -63,26 +63,26 @@ def make_prompt_for_session_model(
 class SessionModel(NamedTuple):
     """The session's model, as described by a report from the plugin's JavaScript module.
 
-    ``report`` contains the name of the ``model`` and, after a request, the result of
+    ``client_report`` contains the name of the ``model`` and, after a request, the result of
     ``$.model.fork``.
     """
 
-    report: dict[str, Any]
+    client_report: dict[str, Any]
 
     @property
     def name(self) -> str:
         """The name of the session's model, or ``""`` if the plugin's JavaScript module does not run."""
-        return collapse_line(plain_line(get_string(self.report, "model")), 80)
+        return collapse_line(plain_line(get_string(self.client_report, "model")), 80)
 
     @property
     def has_request_result(self) -> bool:
         """Whether the report contains the result of a request."""
-        return bool(self.report.keys() & {"isAnswered", "reason"})
+        return bool(self.client_report.keys() & {"isAnswered", "reason"})
 
     @property
     def has_timed_out(self) -> bool:
         """Whether the request timed out."""
-        return get_string(self.report, "reason") == TIMEOUT_REASON
+        return get_string(self.client_report, "reason") == TIMEOUT_REASON
 
     def count_cached_tokens(self, path: str) -> int:
         """Return how many tokens of the session in ``path`` are probably in the API's cache.
@@ -102,7 +102,7 @@ class SessionModel(NamedTuple):
     @property
     def usage_text(self) -> str:
         """The token counts that the client reports for the request, in words, or ``""`` if there are none."""
-        usage = get_mapping(self.report, "usage")
+        usage = get_mapping(self.client_report, "usage")
         cache_reads, cache_writes, uncached, output = counts = [
             port.parse_token_count(usage.get(key)) for key in _TOKEN_COUNT_FIELD_NAMES
         ]
@@ -125,18 +125,18 @@ class SessionModel(NamedTuple):
         del instructions, text, max_seconds
         if self.has_timed_out:
             raise HeadlessFailed(f"{self.name} did not answer within {MODEL_TIMEOUT_SECONDS} s")
-        if self.report.get("isAnswered") is not True:
+        if self.client_report.get("isAnswered") is not True:
             reason = " ".join(
-                str(self.report[key])
+                str(self.client_report[key])
                 for key in ("reason", "status", "error")
-                if self.report.get(key)
+                if self.client_report.get(key)
             )
             reason = EXPLANATIONS_BY_FAILURE_REASON.get(reason, reason)
             raise HeadlessFailed(
                 f"{self.name} gave no answer: {port.format_failure_reason(reason)}"
             )
         # If a tool was denied, the model may have written text before the answer.
-        answer_text = get_string(self.report, "text")
+        answer_text = get_string(self.client_report, "text")
         answer = port.parse_single_object(
             answer_text[answer_text.find("{") : answer_text.rfind("}") + 1]
         )

@@ -298,6 +298,6 @@ def _has_thinking(session_scan: SessionScan, messages_of_turn: Sequence[ShownMes
         if message.role == records.ASSISTANT:
             answers.append(nodes_by_uuid.get(message.record_uuid))
     return any(
-        node is None or node.line_number in session_scan.pieces.answers_of_thinking
+        node is None or node.line_number in session_scan.piece_collector.answers_of_thinking
         for node in answers
     )

@@ -294,7 +294,7 @@ class SessionScan:
 
     session: SessionFile
     transcript: Transcript
-    pieces: PieceCollector
+    piece_collector: PieceCollector
     preparation_observer: CopyPreparationObserver
     head_tail: HeadTail
     context: ContextSize
@@ -302,7 +302,9 @@ class SessionScan:
 
     def collect_trim_material(self, options: Options) -> TrimMaterial:
         """Return the pieces of the live chain that can be trimmed."""
-        return collect_trim_material(self.transcript, self.pieces, options, self.head_tail.folders)
+        return collect_trim_material(
+            self.transcript, self.piece_collector, options, self.head_tail.folders
+        )
 
     def find_origins(self, where: Where) -> RecordOrigins:
         """Return the originals of the session's records.
@@ -324,7 +326,11 @@ class SessionScan:
         uuids = {number: node.uuid for number, node in nodes.items()}
         client_file = client_path(self.session.path, where)
         return RecordOrigins(
-            self.session.session_id, client_file, self.pieces.origins, uuids, does_original_exist
+            self.session.session_id,
+            client_file,
+            self.piece_collector.origins,
+            uuids,
+            does_original_exist,
         )
 
     def read_contents(self, pieces: Iterable[Piece]) -> Iterator[Any]:

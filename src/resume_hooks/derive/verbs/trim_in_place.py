@@ -170,7 +170,7 @@ def _check_trimmed_file(
         Check(
             "thinking is unchanged or removed",
             _count_thinking_blocks_by_hash(pieces)
-            <= _count_thinking_blocks_by_hash(scanned.pieces),
+            <= _count_thinking_blocks_by_hash(scanned.piece_collector),
         ),
         Check(
             "every trimmed record names its original",
