@@ -69,7 +69,7 @@ def test_a_rewound_fork_sends_the_parents_conversation(
     (_, who, told), (_, answering, card) = rows[-2:]
     assert (who, answering) == ("user", "assistant")
     for words in (
-        f"left {begun.stem}",
+        f"branched off from {begun.stem}",
         "\n  explore DELTA\n",
         "python3 -m compileall .",
         "\n  We decided to use the lexer.",
@@ -96,7 +96,7 @@ def test_back_without_a_report_opens_the_child_of_a_fork(
     said = text_of_request(tui.api.main_requests()[-1])
     assert "explore DELTA" in said
     assert "last request, USER :" in said
-    assert f"left {parent.stem}" in said
+    assert f"branched off from {parent.stem}" in said
     assert "Mock reply 1" in said
     tui.wait_until_idle()
     assert "now go on BETA" in child.read_text()
