@@ -768,7 +768,7 @@ def test_sessions_with_one_id_share_their_backups(config_home: ConfigHome) -> No
     restore_deleted(config_home, one.locator)
     assert backup.read_bytes() == b"the user's file"
     (warning,) = restore_deleted(config_home, two.locator).warnings
-    assert warning.startswith(f"{first.path} has the same id"), (
+    assert warning.startswith(f"{first.path} has the same session id"), (
         "newer clients refuse an id that lies in two folders"
     )
     delete_session(first, config_home)
