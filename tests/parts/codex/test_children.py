@@ -321,7 +321,7 @@ def test_unsupported_children_are_refused(where: Where) -> None:
         plan_fork(thread_file(where), where, ForkSpec(CutAtTurn(1), target_agent="claude"))
     with pytest.raises(UsageError, match="home"):
         plan_fork(thread_file(where), where, ForkSpec(home="/"))
-    with pytest.raises(UsageError, match="is not trimmed"):
+    with pytest.raises(UsageError, match="has not been trimmed"):
         plan_untrim(scan_trimmed_session(thread_file(where)), where, (1,))
 
 
