@@ -82,8 +82,7 @@ BRIEF_KEY_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc close
 ALL_KEYS_HINT = " · F1 or ? all keys"
 ALL_KEYS_HELP = (
     (
-        "type words      list sessions that have all the words in their title, tag, branch, folder, "
-        "id or first prompt, and then sessions whose turns contain them"
+        "type words      find sessions by words in title, tag, branch, folder, id or first prompt, then in turns"
     ),
     "Up Down PgUp PgDn Home End    move          Enter    opens          Esc, Ctrl+C    closes",
     "Tab             change the preview: outline, lineage, table of all ways to continue",
