@@ -108,9 +108,11 @@ class Agent(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A client other than Claude Code whose hooks call us. Its events contain all of ``event_fields``.
+    """A client other than Claude Code whose hooks call this plugin.
 
-    ``host_location`` (``module:name`` in the part) names the client's ``hooks.hook_replies.Host``.
+    Each event that the client sends contains all of ``event_fields``. ``host_location``
+    (``module:name`` in the part) is the location of the client's ``hooks.hook_replies.Host``
+    object.
     """
 
     name: str

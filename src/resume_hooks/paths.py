@@ -30,7 +30,8 @@ FILE_HISTORY_FOLDER_NAME = "file-history"
 # A folder in the configuration folder. It has a subfolder for each session, with a JSON file for
 # each of the client's tasks.
 TASKS_FOLDER_NAME = "tasks"
-# The variable that names a single project folder, which is used for every current folder.
+# The environment variable with the name of one project folder. If it is set, the client uses this
+# project folder whatever the current folder is.
 PROJECT_FOLDER_VARIABLE = "CLAUDE_CODE_PROJECT_DIR_NAME"
 
 _BASE36_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -130,7 +131,7 @@ def state_folder_problem(folder: str, environ: Mapping[str, str]) -> str:
     try:
         all_names = set(os.listdir(folder))
     except OSError:
-        return ""  # The folder does not exist yet, or it is not usable anyway.
+        return ""  # The folder does not exist yet, or it can't be used.
     names = set()
     for name in all_names:
         if not name.startswith(".") and name != "lost+found":

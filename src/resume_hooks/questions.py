@@ -129,7 +129,7 @@ def line_of_trim_help() -> str:
 
 @declare_question
 def plan_confirmed_trim(options: str, request: Request, /) -> TrimPlan | None:
-    """Return the model's plan that the user saw for these options, or None if no model was asked."""
+    """Return the plan that a model made and the user saw for these options, or None if no model was asked."""
 
 
 @declare_question
@@ -138,11 +138,11 @@ def make_handoff_file_writer(
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that writes files for a handoff into the user's project.
 
-    This function is called before any file is written. ``options`` are the options of the verb, or
-    None for a trigger. Raise UsageError if they are not valid. The returned function takes the
-    child's receipt and writes the files. If it gets None instead, it writes nothing and only
-    returns the files that it would write. If writing fails, the child is kept and a warning is
-    shown.
+    ``make_handoff_file_writer`` is called before any file is written. ``options`` are the options
+    of the command, or None for a trigger. Raise UsageError if they are not valid. The returned
+    function takes the child's receipt and writes the files. If it gets None instead, it writes
+    nothing and only returns the files that it would write. If writing fails, the child is kept and
+    a warning is shown.
     """
 
 
@@ -255,7 +255,7 @@ def check_handoff_option(options: Any, /) -> None:
 def trim_with_part_option(options: Any, /) -> Receipt:
     """Trim a session as the part's option requests, print the answer, and return the receipt.
 
-    The verb ``trim`` calls this function and does nothing else.
+    If the user gives this option, the command ``trim`` only calls this function.
     """
 
 
@@ -263,23 +263,23 @@ def trim_with_part_option(options: Any, /) -> Receipt:
 def search_with_option_of_part(options: SearchOptions, /) -> None:
     """Search as the part's option requests, and print the answer.
 
-    The verb ``search`` calls this function and does nothing else.
+    If the user gives this option, the command ``search`` only calls this function.
     """
 
 
 @declare_question
 def list_sessions_with_part_option(options: SessionsOptions, /) -> None:
-    """List sessions as the part's option requests, and print the list.
+    """List the sessions that the part's option selects, and print the list.
 
-    The verb ``sessions`` calls this function and does nothing else.
+    If the user gives this option, the command ``sessions`` only calls this function.
     """
 
 
 @declare_question
 def delete_sessions_with_part_option(options: DeleteOptions, /) -> None:
-    """Delete sessions as the part's option requests, and print the answer.
+    """Delete the sessions that the part's option selects, and print the answer.
 
-    The verb ``delete`` calls this function and does nothing else.
+    If the user gives this option, the command ``delete`` only calls this function.
     """
 
 
@@ -316,7 +316,7 @@ def foreign_agent_writer(home: str, where: Where, /) -> ForeignWriter:
 
 @declare_question
 def agent_model(where: Where, name: str, /) -> HeadlessModel:
-    """Return the agent's model with this name. The name ``""`` is the agent's default model."""
+    """Return the agent's model that is called ``name``, or its default model if ``name`` is ``""``."""
 
 
 @declare_question

@@ -35,13 +35,13 @@ class Trigger(NamedTuple):
     """A trigger: its name (the word after ``>``), its arguments, and its description.
 
     ``module`` contains the function ``answer_request``, which takes a ``hooks.request.Request`` and
-    returns a ``derive.outcome.Outcome``. ``help_row`` is the trigger's row in the card of
+    returns a ``derive.outcome.Outcome``. ``help_row`` is the trigger's row in the output of
     ``>help``, or ``""`` if another trigger's row mentions it. ``command`` is the trigger's name
-    after ``/`` in a client that loads hooks/register.mjs. A trigger with ``needs_client_module`` works
-    only in these clients. With ``takes_no_words``, a prompt with further words is not a trigger.
-    With ``asks_first``, the user may type the trigger again to answer yes. A command with
-    ``is_read_only`` may run while the model is working. ``insert_before`` is the core's trigger
-    that follows this trigger in lists.
+    after ``/`` in a client that loads hooks/register.mjs. If ``needs_client_module`` is set, the
+    trigger works only in these clients. If ``takes_no_words`` is set, a prompt with words after the
+    name is not a trigger. If ``asks_first`` is set, the trigger asks for confirmation, and the user
+    may type it again to confirm. If ``is_read_only`` is set, the command may run while the model is
+    working. ``insert_before`` is the name of the core's trigger before which lists show this one.
     """
 
     name: str

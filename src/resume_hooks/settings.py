@@ -1,7 +1,8 @@
 """Settings: values from our settings file, from environment variables and from the plugin's options.
 
-Each source in this list overrides the earlier sources. Every trigger reads settings, so this module
-uses only the standard library. ``storage.stored_settings`` writes the file.
+Environment variables override the settings file, and the plugin's options override both. Every
+trigger reads settings, so this module uses only the standard library. ``storage.stored_settings``
+writes the file.
 """
 
 from __future__ import annotations

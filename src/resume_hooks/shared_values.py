@@ -13,7 +13,7 @@ MODEL_TIMEOUT_TEXT = "two minutes"
 """``MODEL_TIMEOUT_SECONDS`` in words. A test compares both values."""
 
 ROLLOVER_TIMEOUT_SECONDS = MODEL_TIMEOUT_SECONDS + 30
-"""Time limit in seconds for a rollover, from the prompt to its card."""
+"""Time limit in seconds for a rollover, from the user's prompt to the displayed answer."""
 
 PROMPT_HOOK_TIMEOUT_SECONDS = ROLLOVER_TIMEOUT_SECONDS + 30
 """Time limit in seconds that the client gives our hook for prompts, as declared in
@@ -33,7 +33,7 @@ COLD_CACHE_NOTICE_TOKENS = 100_000
 
 PLUGIN_NAME = "resume-hooks"
 COLD_CACHE_SENTENCE = "The prompt cache expired; your next prompt resends all"
-"""The beginning of the notice in a session whose cache at the API has expired."""
+"""The beginning of the notice that is shown when a session's prompt cache has expired."""
 
 PROMPT_HELD_MESSAGE = "another session is opening, with these words in its input box"
 """The module's answer to a prompt that the user sends while the module opens another session.

@@ -12,7 +12,11 @@ from resume_hooks import questions, seam
 
 
 def __getattr__(name: str) -> Any:
-    """Load the session store when it is first used. Raise AttributeError if ``name`` is not its name."""
+    """Load ``PostgresSessionStore`` when it is first used.
+
+    Raise AttributeError if ``name`` is any other name, or if no installed part has the session
+    store.
+    """
     if name == "PostgresSessionStore":
         for store in seam.find_answers(questions.session_store):
             return store

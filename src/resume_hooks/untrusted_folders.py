@@ -1,9 +1,9 @@
-"""Find the project's folders. Their files must not decide which programs run.
+"""Find the project's folders. Their files must not decide which programs run or where notes go.
 
-These files must not decide where notes are stored, either. The project is the client's folder and
-the current folder, each with the outermost repository that contains it. The user's home and the
-folders above it are never part of the project, because some users keep their home and their own
-programs in a repository. This module uses only the standard library and must run on Python 3.9.
+The project is the client's folder and the current folder, each with the outermost repository that
+contains it. The user's home and the folders above it are never part of the project, because some
+users keep their home and their own programs in a repository. This module uses only the standard
+library and must run on Python 3.9.
 """
 
 from __future__ import annotations

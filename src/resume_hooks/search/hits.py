@@ -39,10 +39,11 @@ MAX_SNIPPET_CHARACTERS = 260  # maximum length of a snippet in characters
 # Maximum number of turns whose texts are read to find out where the query's words are close
 # together.
 MAX_READ_TURNS = 20
-# The maximum number of a turn's records that are tried if the first ones cannot be read.
+# If a query has no phrase, at most this number of a turn's records are read to find one that can be
+# shown.
 MAX_TRIED_RECORDS = 4
-# Maximum number of hits from headless runs with a single question. A program may ask the same question a
-# thousand times.
+# Maximum number of hits from headless runs that consist of one question. A program may start a
+# thousand such runs with the same question.
 MAX_HEADLESS_HITS = 3
 MAX_READ_RECORDS = 2_000  # maximum number of records to read in order to find an exact phrase
 # maximum total size in bytes of the records that are read for a search

@@ -123,7 +123,7 @@ class Period(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The first and last day of the period, as an answer shows them."""
+        """The first and last day of the period, in the form in which they are shown to the user."""
         if not self.start_time:
             return f"before {datetime.fromtimestamp(self.end_time, UTC).date()}"
         first_day, last_day = (
@@ -232,7 +232,8 @@ def _period_of_month(year: int, month: int) -> Period:
 class Term(NamedTuple):
     """A typed word or phrase.
 
-    ``forms`` has a tuple for each token of the term: the whole token, and then the token's parts.
+    ``forms`` contains one tuple for each token of the term. The tuple contains the whole token,
+    followed by the token's parts.
     """
 
     text: str
@@ -260,9 +261,9 @@ class Query(NamedTuple):
 def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     """Parse the words of a command line into a query.
 
-    A single word with spaces is a whole question. Among several words, a word with spaces is a
-    phrase, because the user quoted it in the shell. Raise UsageError if there is no word to look
-    up.
+    If there is only one argument, it is the whole question, even if it contains spaces. Among
+    several arguments, one with spaces is a phrase, because the user quoted it in the shell. Raise
+    UsageError if there is no word to look up.
     """
     text = " ".join(
         _quote_shell_word(word.translate(_PLAIN_QUOTE_TABLE), is_whole_question=len(words) == 1)

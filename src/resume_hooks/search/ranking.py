@@ -162,7 +162,7 @@ class TermLookups:
         return lookup
 
     def _look_up_token(self, forms: Sequence[str]) -> Token | None:
-        """Look up one token of a term with several tokens. ``forms`` are the token's forms.
+        """Look up one token of a term that has several tokens. ``forms`` are the forms of this token.
 
         Return None if the index contains none of them.
         """
@@ -254,7 +254,8 @@ MAX_WINDOWS_PER_TERM = 2_000  # maximum number of windows in which a term is loo
 MAX_PHRASE_RECORDS = 2_000
 """The maximum number of records that are searched for a phrase.
 
-The index shows only that a record contains the words of the phrase, so its text must be read.
+The index shows only that a record contains the words of the phrase, so the record's text must be
+read.
 """
 
 RANK_DAMPING = 5
@@ -421,7 +422,7 @@ class Ranking:
     def _add_term_numbers(
         self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]
     ) -> list[TurnHit]:
-        """Return the turns, each with the numbers of the query's terms that occur in it."""
+        """Return the turns, each with the indexes of the query's terms that occur in it."""
         terms: dict[int, set[int]] = {hit.turn_key: set() for hit in hits}
         keys = list(terms)
         if not keys:

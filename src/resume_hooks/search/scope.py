@@ -109,8 +109,8 @@ def project_scope_of_session(path: str, where: Where) -> Scope:
     """
     scope = project_scope_of_folder(home_folder_of_session(HeadTail(path), where), where)
     # If the session was moved, its file is in a project folder with a different name. Only such a
-    # folder is added here, because the project folder with the expected name may also contain other
-    # projects.
+    # folder is added here. The project folder with the expected name is not added, because it may
+    # also contain sessions of other projects.
     other_names = {os.path.basename(os.path.dirname(path))} - {
         project_key(folder) for folder in scope.folders or ()
     }

@@ -29,8 +29,8 @@ from resume_hooks.transcripts.head_tail import (
 MAX_TITLE_SUFFIX_DIGITS = 4
 # Maximum number of characters in a title that we made. A longer title was chosen by the user.
 MAX_CHILD_TITLE_CHARACTERS = 1_000
-# Number of seconds to wait for the lock on a folder's titles. The process that has the lock may
-# take a few seconds to check a large child.
+# Number of seconds to wait for the lock that protects the titles in a folder. The process that
+# holds the lock may take a few seconds to check a large child.
 MAX_TITLE_LOCK_WAIT_SECONDS = 10.0
 ChildKind = Literal[
     "back", "fork", "handoff", "import", "rehome", "repair", "rollover", "scrub", "smart-trim", "trim", "untrim"
@@ -98,8 +98,8 @@ def unused_title(
     taken_numbers = set()
     for session in sessions_in_project_folder(
         folder
-        # All sessions are searched, because the client also copies a title when it clears or
-        # branches a session.
+        # Search all sessions: when the client clears or branches a session, the new session gets
+        # the same title.
     ):
         if known_ends is not None and known_ends.path == session.path:
             tail = known_ends.tail[-BYTES_READ_AT_EACH_END:]

@@ -54,7 +54,10 @@ Models that the pattern does not match may have a window of a million tokens.
 
 
 def measured_context_window(session_id: str, where: Where) -> int:
-    """Return the window that the plugin last reported from inside the session's client, or 0."""
+    """Return the size of a session's context window in tokens, or 0 if it is unknown.
+
+    The size is the one that the plugin last measured in the session's client.
+    """
     return parse_positive_count(
         read_json_object(
             os.path.join(where.state, "pending", f"{WINDOW_FILE_PREFIX}{session_id}.json")
@@ -105,10 +108,10 @@ def model_window(ends: HeadTail) -> int:
 
 
 def fill_in_model_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> ContextSize:
-    """Return the context, with the model's window if the context's own window is unknown.
+    """Return the context. If its window is unknown, use the model's window.
 
     The window is at most ``max_tokens``, where 0 means no limit. If the context is larger than the
-    model's window, the window is marked as unknown.
+    model's window, that window can't be right, so it is marked as unknown.
     """
     own_window = 0 if context.is_window_known else model_window(ends)
     limited_context = limit_window(
@@ -132,7 +135,7 @@ def limit_window(context: ContextSize, max_tokens: int) -> ContextSize:
     """Return a context with a window of at most ``max_tokens``, where 0 means no limit."""
     if not max_tokens:
         return context
-    # No model has a smaller window than ``DEFAULT_WINDOW_TOKENS``, so up to this size the limit is
-    # the window.
+    # No model has a smaller window than ``DEFAULT_WINDOW_TOKENS``. A limit that is not larger than
+    # this must therefore be the window.
     is_known = context.is_window_known or max_tokens <= DEFAULT_WINDOW_TOKENS
     return context._replace(window=min(context.window, max_tokens), is_window_known=is_known)

@@ -1,4 +1,4 @@
-"""Compute when the client deletes a session, and when it deletes some of the session's files earlier.
+"""Compute when the client deletes a session and its files. Some files are deleted before the session.
 
 The client's behaviour was measured with versions 2.1.42 and 2.1.329. A cleanup processes all
 project folders, with the settings of the folder in which the client runs. Version 2.1.329 deletes a

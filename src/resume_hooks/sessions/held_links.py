@@ -39,9 +39,10 @@ def is_same_file(path: str, other_path: str) -> bool:
 
 
 def remove_links(path: str, where: Where) -> None:
-    """Remove our hard link to a client's file, or all links for a session if ``path`` is its folder.
+    """Remove the hard link that we made to the client's file at ``path``.
 
-    Raise WriteFailed if a link can't be removed.
+    If ``path`` is a session's folder, remove all links for the session. Raise WriteFailed if a link
+    can't be removed.
     """
     if not path.startswith(os.path.join(where.projects, "")):
         return

@@ -59,8 +59,8 @@ class Ancestor(NamedTuple):
 
     ``derivation_type`` is how the session began: "original", "trimmed" or "continued". ``kind`` is
     more specific, such as "handoff", "fork" or "clear". ``status`` is "present", "kept" (only the
-    vault has a copy, and ``session_file`` is the client's former path), "prompts" (only the prompts
-    exist) or "missing" (only the links describe it).
+    vault has a copy, and ``session_file`` is the path at which the client stored the session),
+    "prompts" (only the prompts exist) or "missing" (only links to other sessions describe it).
 
     For a session from a team's server, ``owner`` and ``machine`` are the user and the computer that
     it comes from. If the session continues a sub-agent of its parent, ``subagent`` is the name of
@@ -169,7 +169,7 @@ class LineageFinder:
         )
 
     def has_session(self, session_id: str) -> bool:
-        """Check whether a session of any agent, or an archived copy of it, exists on this machine."""
+        """Check whether this machine has a session with this id, of any agent, or an archived copy of it."""
         session = find_session(session_id, self._where) or self._find_session_of_other_agent(
             session_id
         )

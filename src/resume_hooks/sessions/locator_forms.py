@@ -69,7 +69,7 @@ class SessionNames(NamedTuple):
     """The names by which a session can be found.
 
     ``pull_requests`` contains the numbers and addresses of the session's pull requests.
-    ``is_listed`` is true if lists show the session.
+    ``is_listed`` is true if the session is shown in lists.
     """
 
     titles: frozenset[str]
@@ -328,7 +328,7 @@ MIN_ID_PREFIX_CHARACTERS = (
     # often match by chance.
     4
 )
-# Minimum length in bytes of a locator that matches a part of a title: three ASCII letters, or one
+# Minimum length in bytes of a locator that may match part of a title: three ASCII letters, or one
 # character of a script in which a single character can be a word.
 MIN_TITLE_PART_BYTES = 3
 
@@ -343,8 +343,8 @@ _PULL_REQUEST_ADDRESS_PATTERN = re.compile(
 )
 _PULL_REQUEST_NUMBER_PATTERN = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
 
-# The command to suggest if a locator is a web address. The user downloads the content, because our
-# verbs download nothing.
+# The command to suggest if a locator is a web address. The user must download the content, because
+# our commands download nothing.
 IMPORT_REMEDY = "curl URL | resume-hooks import -"
 
 Resolver = Callable[[str, LocatorScope], SessionFile | None]

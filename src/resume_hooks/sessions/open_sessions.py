@@ -24,7 +24,7 @@ from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system import processes
 from resume_hooks.transcripts.head_tail import HeadTail
 
-RECENT_WRITE_SECONDS = 60  # Number of seconds after a write for which a session counts as open.
+RECENT_WRITE_SECONDS = 60  # A session counts as open for this number of seconds after a write.
 CLIENT_PROCESS_NAME = "claude"  # the name of the client's program in the list of processes
 PROC_FOLDER = "/proc"
 

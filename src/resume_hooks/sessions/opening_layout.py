@@ -143,7 +143,10 @@ def closing_lines(
 def _context_lines(
     attributes: ChildAttributes, parent: str | None, text: str, card: str, flags: dict[str, bool]
 ) -> list[bytes]:
-    """Return two records: the text for the model, shown only in the transcript view, and the card."""
+    """Return two records: first the text for the model, then the card for the user.
+
+    The client shows the text only in its transcript view.
+    """
     # The ids of the records depend only on the child. If the child is written again, its records
     # have the same ids, so the records that a client has appended still have valid parents.
     id_seed = f"{attributes.session_id}/{parent}"
@@ -156,8 +159,9 @@ def _context_lines(
         "message": {"role": "user", "content": text},
         **flags,
     }
-    # Client 2.1.42 resumes at the record with the latest time. If two records have the same time,
-    # it resumes at the first of them. The card must therefore be later than the text.
+    # Client 2.1.42 resumes at the record with the latest time, or at the first of several records
+    # with this time. The card gets a later time than the text, so that the client resumes at the
+    # card.
     envelope = _common_chain_fields(
         attributes._replace(created_at=clock.add_millisecond(attributes.created_at)),
         user_id,

@@ -19,8 +19,8 @@ from resume_hooks.transcripts.records import get_mapping, get_string
 WORKTREE_FIELD_NAME = "worktreeSession"
 """The client's field with details of a worktree that the client created.
 
-Once the worktree is removed, the client stores the session in the project folder of the original
-folder.
+After the worktree is removed, the client stores the session in the project folder that belongs to
+the original working folder.
 """
 
 # Number of seconds to wait for another command that copies or imports sessions into the same

@@ -43,10 +43,8 @@ SESSION_REFERENCE_HELP = (
 # Number of characters in a short id. An id is shortened to this length if no other id begins with
 # the same characters.
 SHORT_ID_CHARACTERS = 8
-MAX_LINE_NUMBER_DIGITS = (
-    9  # maximum number of digits of a line number, because no file has more lines
-)
-MAX_OFFSET_DIGITS = 15  # maximum number of digits of a byte offset, because no file is longer
+MAX_LINE_NUMBER_DIGITS = 9  # maximum number of digits of a line number; no file has a billion lines
+MAX_OFFSET_DIGITS = 15  # maximum number of digits of a byte offset; no file needs more
 
 
 class RecordOffset(NamedTuple):

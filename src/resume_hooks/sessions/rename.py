@@ -34,8 +34,8 @@ from resume_hooks.transcripts.metadata_records import (
 from resume_hooks.transcripts.records import Record
 
 MAX_LABEL_CHARACTERS = 200  # maximum number of characters of a title or a tag
-# Maximum number of passes in which a tag is cleaned, as in the SDK. Removing one character may
-# produce another character that must be removed.
+# Maximum number of times that a tag is cleaned; the SDK uses the same number. Removing one
+# character may produce another character that must be removed.
 MAX_CLEANING_PASSES = 10
 OPEN_SESSION_WARNING = (
     "A client may have the session open ({why}), and may write the old value again. In Claude Code, "
@@ -102,9 +102,10 @@ def plan_title(
 
 
 def plan_tag(session: SessionFile, tag: str, where: Where) -> LabelChange:
-    """Return the change for a new tag (``""`` for none) without writing it.
+    """Return the change that would set a tag, without writing it.
 
-    Raise UsageError if the tag is invalid or can't be set.
+    If ``tag`` is ``""``, the change removes the tag. Raise UsageError if the tag is invalid or
+    can't be set.
     """
     new = _normalize_tag(tag) if tag else ""
     ends = _read_ends_of_writable_session(session, where)

@@ -127,8 +127,11 @@ class Session(SessionFile):
     def measure_chain(
         self, chain: list[Node], pieces: PieceCollector
     ) -> tuple[ContextSize, TokenScale]:
-        """Return the context size of a chain that was already read, and the scale for its pieces' sizes."""
-        # Imported here because few verbs need these modules.
+        """Return the context size of a chain that was already read, and a TokenScale.
+
+        The TokenScale converts the sizes of the chain's pieces to tokens.
+        """
+        # Imported here because few commands need to measure a chain.
         from resume_hooks.sessions.client_window import context_window_of_session
         from resume_hooks.transcripts.context_size import measure_chain
 

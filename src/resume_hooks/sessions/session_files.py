@@ -32,7 +32,7 @@ from resume_hooks.transcripts.records import (
     reject_codex_rollout,
 )
 
-# Maximum number of bytes in which a session id is searched for if the file's name is not an id.
+# Maximum number of bytes to search for a session id in a file whose name is not an id.
 MAX_SEARCHED_BYTES = 8 * 1024 * 1024
 DEFAULT_AGENT = "claude"  # the agent of a session unless another agent is given: Claude Code
 

@@ -138,8 +138,8 @@ def read_subagent_type(path: str) -> str:
 def title_of_transcript(path: str) -> str:
     """Return the title of a transcript.
 
-    The title of a sub-agent's transcript is its first prompt, without the tags of a message from a
-    team's lead.
+    The title of a sub-agent's transcript is its first prompt. If a team's lead sent this prompt,
+    the tags around it are removed.
     """
     ends = HeadTail(path)
     if subagent_name(path) is None:

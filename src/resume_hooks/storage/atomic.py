@@ -60,12 +60,12 @@ def replace_session(
     chunks: Iterable[bytes],
     check: Callable[[str], None],
 ) -> bool:
-    """Replace the content of a session's file, but keep the lines that other programs append meanwhile.
+    """Replace a session's file, but keep the lines that other programs append during the replacement.
 
-    ``original_fd`` is a descriptor of the file, open for reading, and ``copy_path`` is the path of an
-    exact copy of the file. The new content is ``chunks``, followed by all lines that were appended
-    after the copy was made. If a program writes to the old file even after the new file has taken
-    its place, these lines are also copied to the new file. Return whether a program still has the
+    ``original_fd`` is a descriptor of the file, open for reading, and ``copy_path`` is the path of
+    an exact copy of the file. The new content is ``chunks``, followed by all lines that were
+    appended after the copy was made. Lines that a program writes to the old file even after the new
+    file has taken its place are also copied to the new file. Return whether a program still has the
     old file open for writing.
 
     ``check`` is called with the path of a temporary file that has the new content. Raise

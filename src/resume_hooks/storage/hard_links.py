@@ -105,7 +105,8 @@ def has_same_bytes(path: str, other_path: str) -> bool:
 def hash_file(path: str) -> str:
     """Return the SHA-256, in hex, of a file's bytes or a link's target.
 
-    For any other type of file, return the hash of the file's type. Raise OSError.
+    For any other type of file, return the hash of the type's number. Raise OSError if the file
+    can't be read.
     """
     mode = os.lstat(path).st_mode
     if stat.S_ISLNK(mode):

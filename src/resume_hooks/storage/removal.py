@@ -38,7 +38,7 @@ def remove_permanently(path: str, root: str, *, follow_root: bool = False) -> No
 
 
 def remove_file(path: str, root: str, *, follow_root: bool = False) -> None:
-    """Remove a file or link. Raise OSError as ``remove_permanently`` does."""
+    """Remove a file or link. Raise OSError in the same cases as ``remove_permanently``."""
     with _open_parent(path, root, follow_root) as (dir_fd, name):
         os.unlink(path if dir_fd is None else name, dir_fd=dir_fd)
 
@@ -152,7 +152,7 @@ def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int 
 
 
 def _split_path_below_root(path: str, root: str) -> list[str]:
-    """Return the names of the folders below ``root`` that lead to a path, followed by the path's own name.
+    """Return the components of a path below ``root``: its folders' names, then its last name.
 
     Raise OSError if the path is not below ``root``.
     """

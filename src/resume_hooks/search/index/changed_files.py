@@ -178,10 +178,10 @@ def _find_changed_archived_files(
 def _plan_file_work(file: TranscriptFile, indexed_file: _IndexedFile | None) -> Iterator[FileWork]:
     """Yield the work that must be done for a file, or no work if the file is unchanged.
 
-    The inode, size and time of the file decide whether it has changed. If a file moves to or from
-    the vault, or is archived again, its size and time stay the same. If a file only grows, its
-    inode stays the same. A file that is rewritten in place also keeps its inode, and sometimes its
-    size and its last bytes.
+    The file counts as changed if its inode, its size or its time differs. None of them is enough
+    alone. If a file moves to or from the vault, or is archived again, its size and time stay the
+    same. If a file only grows, its inode stays the same. A file that is rewritten in place also
+    keeps its inode, and sometimes its size and its last bytes.
     """
     job = ReadJob(file.path, bool(file.agent_name))
     if indexed_file is None:

@@ -365,7 +365,10 @@ def _open_usable_index(
 
 
 def _open_stored_index(task: _UpdateTask, *, rebuild: bool = False) -> OpenIndex:
-    """Return the stored index, and rebuild it if it is damaged. Raise IndexUnusable or IndexDamaged."""
+    """Open the stored index and return it. If it is damaged, rebuild it first.
+
+    With ``rebuild``, rebuild it in any case. Raise IndexUnusable or IndexDamaged on failure.
+    """
     identity = _file_identity(task.path)
     if rebuild:
         _remove_index_if_unchanged(task.where, identity)
@@ -404,10 +407,11 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
 
 
 def _open_database_and_postings(where: Where, *, is_writing: bool) -> OpenIndex:
-    """Return the table of files and the indexed words. An empty table has no words.
+    """Return the table of files and the index of words. If the table is empty, the index is empty too.
 
-    The index of the words is created only if ``is_writing``. Another command may delete the table
-    while we open the words. The words would then belong to a newer table, so both are opened again.
+    The index of words is created only if ``is_writing``. Another command may delete the table after
+    it is opened here and before the index is opened. The index would then belong to a newer table,
+    so both are opened again.
     """
     while True:
         identity = _file_identity(index_file_path(where))

@@ -60,7 +60,7 @@ _LINEAGE_BLOCK_PATTERN = re.compile(
     re.MULTILINE,
 )
 _OWN_CARD_BEGINNINGS = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
-"""Beginnings of system records that contain one of our cards or remarks."""
+"""Beginnings of system records that contain a message of this plugin."""
 _BLOCKED_PROMPT_TEXT = "operation blocked by hook"
 
 
@@ -205,8 +205,8 @@ class TextExtractor:
                 called_tool = self.open_calls.pop(get_string(block, "tool_use_id"), "")
                 tool = tool or called_tool
                 if called_tool != OWN_ENGINE_TOOL_NAME:
-                    # Only a shell prints our engine's output. If another tool's answer contains the
-                    # same text, that text has a different origin.
+                    # Our engine's output can only come from a shell tool. If another tool's answer
+                    # contains the same text, it comes from somewhere else.
                     results += _answer_texts(
                         block,
                         omits_own_output=self._omits_own_output and called_tool in ("", "Bash"),

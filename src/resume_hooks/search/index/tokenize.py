@@ -62,7 +62,10 @@ _UNSPACED_SCRIPT_RANGES = (
 )
 _SCRIPT_RUN_PATTERN = f"[{_UNSPACED_SCRIPT_RANGES}]+|[^{_UNSPACED_SCRIPT_RANGES}]+"
 """Matches runs of letters from scripts without spaces between words, and runs of all other letters.
-Korean belongs to the first group, because its words take endings."""
+
+Korean is treated like a script without spaces although it has them, because endings are attached to
+its words.
+"""
 
 _PLAIN_LETTER_TABLE = str.maketrans({"\u0131": "i", "ø": "o", "ł": "l", "đ": "d"})
 """Letters that Unicode normalization leaves unchanged, mapped to their plain forms."""

@@ -85,10 +85,10 @@ of lines that are taken into account.
 
 
 class FileWords(NamedTuple):
-    """The query's terms that a file contains. A term is given as its number.
+    """The terms of the query that a file contains. Each term is represented by its index in the query.
 
-    ``shortest_line_lengths`` maps a set of terms to the lengths in bytes of the shortest lines that contain
-    exactly these terms.
+    ``shortest_line_lengths`` maps a set of terms to the lengths in bytes of the shortest lines that
+    contain exactly these terms.
     """
 
     term_numbers: frozenset[int]
@@ -291,7 +291,7 @@ def _make_needle_sets(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
 
 
 def _make_needle(word: str) -> bytes:
-    """Return the bytes with which all words with the same stem begin."""
+    """Return a prefix, as bytes, that all words with the same stem as ``word`` share."""
     word_stem = stem_word(word)
     shared_prefix = next(
         (word[:end] for end in range(len(word), 0, -1) if word_stem.startswith(word[:end])), word

@@ -43,7 +43,7 @@ LARGE_UPDATE_BYTES = 8 * 1024 * 1024
 
 IsTimeUp = Callable[[], bool]  # returns true if the time for an update is over
 
-# A function that takes the number of bytes read so far and the number of all bytes to read.
+# A function that takes the number of bytes read so far and the total number of bytes to read.
 ProgressCallback = Callable[[int, int], None]
 
 
@@ -162,9 +162,9 @@ class _FileUpdate:
     def _read_all_files(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
         """Yield each part of each file, or None for a file that was deleted.
 
-        A file that must not be indexed is yielded with the file id 0. Claude Code's files come
-        first, then other agents' sessions in batches, and finally the archived sessions, which are
-        unpacked one at a time.
+        If a file must not be indexed, the FileWork that is yielded for it has the file id 0. Claude
+        Code's files come first, then other agents' sessions in batches, and finally the archived
+        sessions, which are unpacked one at a time.
         """
         packed_files: dict[str, list[FileWork]] = {}
         local_files, foreign_files = [], []

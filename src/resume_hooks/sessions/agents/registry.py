@@ -80,7 +80,7 @@ class AgentRow(NamedTuple):
     def is_quick_to_list(self, where: Where) -> bool:
         """Check whether the agent has sessions that can be listed quickly.
 
-        That is true if its history of prompts is small or was read before.
+        This is true if its prompt history is small or has already been read.
         """
         with contextlib.suppress(OSError):
             was_read_before = os.path.exists(

@@ -96,7 +96,7 @@ def is_valid_archive_path(relative_path: str, session_id: str) -> bool:
 def path_in_config_home(relative_path: str, where: Where, config_home: str = "") -> str:
     """Return the absolute path for a path relative to the config home.
 
-    The config home is ours if ``config_home`` is empty.
+    If ``config_home`` is empty, our own config home is used.
     """
     return os.path.join(config_home or where.config, *relative_path.split("/"))
 

@@ -25,7 +25,7 @@ def is_archived_copy(path: str, where: Where) -> bool:
 def project_folder_of_session(path: str, where: Where) -> str:
     """Return the project folder of the session at ``path``.
 
-    For an archived copy, return the project folder that contained the client's file.
+    For an archived copy, return the project folder in which the client stored the original file.
     """
     archived = _find_archived_session_of_copy(path, where)
     if archived:

@@ -249,8 +249,8 @@ def write_archived_files(
 ) -> None:
     """Write files of an archived session into a folder, with their original times, and verify them.
 
-    Each file is written to the path from ``path_in_archive``. Raise OSError if a file can't be read
-    or written, or if the hash of its content differs from the hash in the manifest.
+    ``path_in_archive`` returns the path of each file below ``folder``. Raise OSError if a file
+    can't be read or written, or if the hash of its content differs from the hash in the manifest.
     """
     for part, chunks in read_pack_contents(archived.folder, parts):
         _write_archived_file(part, chunks, folder, where)
