@@ -42,8 +42,8 @@ _C_DEFINE_PATTERN = compile_lazily(rb"define +[\w.-]+\Z")
 """
 
 _MIN_PERSONAL_ACCESS_TOKEN_BYTES = 30
-"""Minimum number of bytes in a personal access token. A shorter value of a name such as
-``GITHUB_PAT`` is not a token."""
+"""Minimum number of bytes in a personal access token. A shorter value is not a token, even if its
+name is, for example, ``GITHUB_PAT``."""
 
 _ASSIGNMENT_SIGN_PATTERN = compile_lazily(rb"[=:>]|[\"'] ?, ?\\*[\"']")
 _NAME_BYTE_TABLE = bytes(
@@ -102,7 +102,7 @@ _NAME_FIELD_PATTERN = compile_lazily(
     rb"(?:[ \t]{0,4},?(?:\s|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}|[ \t]{0,4},|[ \t]{0,4}\{[^{}]{0,160}?\W)"
     rb"[\\\"'` -]{0,16}" + VALUE_FIELD_NAME_EXPRESSION + rb"\Z"
 )
-"""Matches a field with a name that precedes the field with the value."""
+"""Matches a field that contains a name and comes before the field that contains the value."""
 
 _TYPED_NAME_PATTERN = compile_lazily(rb"([\w-]+)[ \t]*:[ \t]*&?[\w<>&']{1,24}\Z")
 """Matches a name followed by its type."""
@@ -148,7 +148,8 @@ _FOLDED_YAML_LINE_PATTERN = compile_lazily(
 
 _MAX_CONTINUATIONS = 40
 CHARACTERS_AFTER_CONTINUED_VALUE = {b'"', b"'", b"\\"}
-"""The characters that may be directly after a value if the value has a continuation."""
+"""The characters that may directly follow a value that is continued, for example on the next line.
+"""
 
 NEXT_LINE_INDENTS = {b"  ", b"\t\t"}
 """The characters before a value that begins on the line below its name."""
@@ -207,7 +208,7 @@ def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
 
 
 def _is_value_of_rule(rule: Rule, value: bytes, name: bytes) -> bool:
-    """Check whether a value that a rule's expression matches is a secret.
+    """Check whether a value is a secret, given that the rule's expression matches it.
 
     The value is not a secret if it is an example, or if the name before it ends with the value.
     """
@@ -217,7 +218,7 @@ def _is_value_of_rule(rule: Rule, value: bytes, name: bytes) -> bool:
 
 
 def _kind_of_random_value(raw: bytes, start: int, name: bytes) -> str:
-    """Return the kind of the random key or of the environment variable's value at ``start``.
+    """Return the kind of secret at ``start``: a random key, or the value of an environment variable.
 
     Return ``""`` if the name does not mark the value as a secret.
     """
@@ -264,9 +265,9 @@ def may_have_secret_name(lower: bytes, start: int) -> bool:
 
 
 def field_spans(key: bytes, value: bytes) -> list[Span]:
-    """Return the secret in the string ``value`` of a JSON object if its ``key`` marks it as a secret.
+    """Return the secret in ``value``, a string in a JSON object, if ``key`` marks it as a secret.
 
-    The list has at most one item.
+    ``key`` is the key of the string. The list has at most one item.
     """
     if not 6 <= len(value) <= MAX_VALUE_BYTES:
         return []
@@ -292,7 +293,7 @@ def _is_assignment(name: bytes, separator: bytes) -> bool:
 
 
 def _is_auth_name(name: bytes) -> bool:
-    """Check whether the settings of Docker or npm use a name for credentials."""
+    """Check whether a name is one that holds credentials in the settings of Docker or npm."""
     return name in {b"auth", b"_auth", b"identitytoken"}
 
 
@@ -337,10 +338,10 @@ def _name_and_separator(lower: bytes, start: int) -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=4096)
 def _vendor_numbers_and_generic_kind(phrase: bytes) -> tuple[tuple[int, ...], str]:
-    """Return the vendors that the last words of a name contain, and the name's generic kind.
+    """Return the vendors that are named in a phrase before a value, and the name's generic kind.
 
-    A vendor is an index in ``Rules.vendor_rules``. The generic kind is, for example, ``token``. It
-    is ``""`` if the name does not mean a secret.
+    Each vendor is an index in ``Rules.vendor_rules``. The name is the last word of the phrase. Its
+    kind is, for example, ``token``, or ``""`` if the name does not mean a secret.
     """
     vendor_numbers = tuple(
         match.lastindex - 1

@@ -119,7 +119,7 @@ def userinfo_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
 
 
 def _is_address_password(value: bytes) -> bool:
-    """Check whether the text in the position of the password in an address is a password.
+    """Check whether the text at the password's place in an address really is a password.
 
     A password in an address may consist only of letters.
     """
@@ -224,7 +224,7 @@ def private_key_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
     """Yield the private key around the words ``PRIVATE KEY`` or ``Private-Lines`` at ``position``.
 
     PuTTY uses the second form. If the marker at the beginning or at the end of the key is missing,
-    the key extends as far as the text looks like a key.
+    all adjacent text that looks like part of a key is included.
     """
     start = max(0, raw.rfind(b"-----", max(0, position - 64), position))
     if putty := _PUTTY_HEADER_PATTERN.match(raw, position):

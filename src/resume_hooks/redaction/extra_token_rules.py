@@ -1,6 +1,7 @@
-"""Add further token rules to those in ``rules.json``. A rule for a missing service belongs here.
+"""Add token rules for services that ``rules.json`` does not cover.
 
-The rules have the format of ``rules.json`` and are based on the services' documentation.
+The rules have the format of ``rules.json`` and are based on the services' documentation. New rules
+of this kind belong here.
 """
 
 from __future__ import annotations

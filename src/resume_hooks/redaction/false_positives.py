@@ -18,16 +18,17 @@ _PLACEHOLDER_WORDS_PATTERN = compile_lazily(
 )
 """Matches words and sequences that people write instead of a secret.
 
-The signs ``-`` and ``_`` are removed before the search. The last two alternatives match the public
-key that every emulator of Azure's storage uses, and a sequence of twelve equal characters. They do
-not match twelve ``a`` at the beginning, because one vendor's tokens begin with them.
+``-`` and ``_`` are removed before the search. The second-last alternative matches the public key
+that every emulator of Azure's storage uses. The last one matches any character that occurs twelve
+times in a row, unless the value begins with twenty ``a``, because one vendor's tokens begin with
+them.
 """
 
 _SEALED_SECRET_PATTERN = compile_lazily(rb"Ag[A-D][\w+/]{60}")
 """Matches the beginning of a sealed secret, which only a Kubernetes cluster can decrypt."""
 
 _PLACEHOLDER_SEARCH_BYTES = 200
-"""The number of bytes of a value in which placeholder words are searched for. A longer value may
+"""This many bytes at the start of a value are searched for placeholder words. A longer value may
 contain these words by chance."""
 
 _CODE_REFERENCE_PATTERN = compile_lazily(
@@ -104,8 +105,8 @@ _USUAL_NEXT_LETTERS = {
     "r": "acdefgiklmnoprstuvy", "s": "acehiklopstuy", "t": "acdefhilmoprstuy", "u": "abcefgilmnprst", "v": "aei",
     "w": "aeinors", "x": "cept", "y": "npst", "z": "e",
 }  # fmt: skip
-"""Maps each letter to the letters that usually follow it. The map contains 93 of 100 letter pairs
-in English and in programs, but only 38 of 100 random pairs."""
+"""Maps each letter to the letters that usually follow it. The map covers 93 percent of the letter
+pairs in English and in programs, but only 38 percent of random pairs."""
 
 _MIN_RANDOM_LETTERS = 8
 """Minimum number of letters in a value that can be recognised as random letters.
@@ -152,8 +153,8 @@ def is_uuid(value: bytes) -> bool:
 def consists_of_words(value: bytes) -> bool:
     """Check whether a value consists of words, like an identifier in a program.
 
-    A word has at least four letters. In a value with at most one number, for example
-    ``getOAuth2Scope``, a word may have three letters.
+    A word must have at least four letters, or three if the value contains at most one number, for
+    example ``getOAuth2Scope``.
     """
     if b"%" in value:
         value = _PERCENT_ESCAPE_PATTERN.sub(b"-", value)
@@ -208,9 +209,9 @@ def is_random_key(value: bytes) -> bool:
 
 
 def has_random_case(value: bytes) -> bool:
-    """Check whether upper and lower case in a value change at random, unlike in names.
+    """Check whether a value switches between upper and lower case at random, unlike a name.
 
-    If all letters have the same case, the value counts as random if it contains few vowels.
+    If all letters have the same case, check instead whether the value contains few vowels.
     """
     if not _LETTERS_ONLY_PATTERN.fullmatch(value) or is_placeholder(value):
         return False

@@ -1,8 +1,8 @@
 """Find words, such as ``password``, that may precede a secret of any length.
 
-Each word has two functions. The first function is a fast check whether a secret may follow the word
-in raw bytes, which may contain escapes of any depth. The second function returns the secrets after
-the word in a text.
+Each word has two Python functions. The first function quickly checks whether a secret may follow
+the word in raw bytes, which may contain escapes of any depth. The second function returns the
+secrets after the word in a text.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _WordHandlers(NamedTuple):
 def _handlers_of_single_word(
     may_precede_secret: Callable[[bytes, int], object], find_secrets: _SecretFinder
 ) -> _WordHandlers:
-    """Return the functions for a word that marks a secret by itself, without the rest of a name.
+    """Return the functions for a word that marks a secret even if it is not part of a longer name.
 
     ``find_secrets`` yields the secrets after the word.
     """
@@ -375,7 +375,7 @@ def _group_words_by_byte_pair(
 
 
 def _expression_around_character(character: bytes, words: list[tuple[int, bytes]]) -> bytes:
-    """Return an expression that matches a character in any of the words.
+    """Return an expression that matches ``character`` wherever it is part of one of the words.
 
     It checks the text after the character first, and then the text before the character.
     """

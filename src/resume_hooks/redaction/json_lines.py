@@ -227,9 +227,9 @@ def _spans_in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
 
 
 def _spans_in_value_of_key(key: bytes, raw: bytes) -> list[Span]:
-    """Return the secret in the JSON string ``raw`` if its key marks it as a secret.
+    """Return the secret in the JSON string ``raw`` if ``key`` marks the string as a secret.
 
-    If the string contains escapes, the whole string is the secret.
+    If the string contains escapes, all of it counts as the secret.
     """
     decoded = decode_layer(raw)
     if decoded is None:

@@ -56,10 +56,10 @@ _CUT_VALUE_EDGE_BYTES = 3
 to an ellipsis."""
 
 _MIN_CUT_VALUE_BYTES = 8
-"""A part of a value is found without an ellipsis, or inside a word, only if it has at least this many
-bytes.
+"""The minimum number of bytes in a part of a value that starts or ends inside a word.
 
-A text may end with the beginning of a value, or start with the end of a value.
+A part without an ellipsis beside it must have this many bytes too, unless it ends exactly at the
+end of the text. A text may end with the beginning of a value, or start with the end of a value.
 """
 
 _BASE64_RUN_PATTERN = compile_lazily(
@@ -182,7 +182,7 @@ class Redactor:
     def redact_and_list_secrets(self, text: str) -> tuple[str, list[Secret]]:
         """Return the result of ``redact``, and the secrets with their positions in ``text``.
 
-        The positions count characters.
+        The positions are measured in characters.
         """
         return remove_until_clean(text, self._find_secrets_in_text, replace_secrets)
 
@@ -305,7 +305,10 @@ class Redactor:
         )
 
     def _known_value_spans(self, raw: bytes, *, in_json: bool = False) -> list[Span]:
-        """Return every remembered value in a text, in each layer of its escapes, with positions in ``raw``."""
+        """Return the position in ``raw`` of every remembered value.
+
+        Values are also found inside escapes, however deeply these are nested.
+        """
         views = Views(raw, in_json=in_json)
         spans = []
         for depth, text in views:
@@ -460,7 +463,7 @@ def _interruptible_pattern(value: bytes) -> re.Pattern[bytes]:
 
 
 def _build_interruptible_expression(value: bytes) -> bytes:
-    """Return an expression for a value that may be interrupted by quotes, escapes and line breaks."""
+    """Return an expression that matches a value even if quotes, escapes or line breaks occur inside it."""
     return _GAP_EXPRESSION.join(re.escape(bytes([sign])) for sign in value)
 
 

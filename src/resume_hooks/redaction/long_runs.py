@@ -16,7 +16,7 @@ from resume_hooks.redaction.load_rules import Rule, token_rules
 from resume_hooks.redaction.spans import SHAPE, Span
 
 MIN_RUN_CHARACTERS = 16
-"""Minimum number of characters in a run."""
+"""Minimum number of characters in a run of token characters. Shorter runs are not examined."""
 
 _RUN_CHARACTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _RUN_BYTE_TABLE = bytes(97 if sign in _RUN_CHARACTERS else 32 for sign in range(256))
@@ -28,7 +28,7 @@ _ID_PREFIXES = frozenset([b"toolu", b"msg_0", b"req_0", b"ephem", b"claud"])
 
 _MAX_CACHED_RUNS = 50_000
 _harmless_runs: set[bytes] = set()
-"""Runs without a digit or a keyword that were already checked and are not secrets.
+"""Runs that contain neither a digit nor a keyword. They were already checked and are not secrets.
 
 The number of these runs is limited.
 """
@@ -36,7 +36,8 @@ The number of these runs is limited.
 _VALUE_SEPARATORS = frozenset([b".", b"/", b"+", b"~"])
 _VALUE_BYTE_TABLE = bytes(sign if sign in _RUN_CHARACTERS + b"./+~" else 0 for sign in range(256))
 _VALUE_START_SEARCH_BYTES = 96
-"""The number of bytes before a run in which the start of its value is searched for."""
+"""If a run of token characters is part of a longer value, this many bytes before the run are
+searched for the start of the value."""
 
 _HYPHEN_BYTE = 45
 _CHARACTERS_BEFORE_VALUE = frozenset([b"=", b'"', b"'", b" ", b":"])
@@ -61,8 +62,8 @@ longer."""
 def runs_of_possible_secrets(raw: bytes) -> list[tuple[int, int]]:
     """Return the start and end of each long run in ``raw`` that may be a secret.
 
-    Each of these runs contains a digit or a keyword, and is not a UUID, an API id or part of longer
-    base64.
+    Each of these runs contains a digit or a keyword, and is not a UUID, an API id or part of a
+    longer base64 string.
     """
     classes = raw.translate(_RUN_BYTE_TABLE)
     find, end, runs = classes.find, 0, []
@@ -136,9 +137,10 @@ def has_token_keyword(raw: bytes, lower: bytes, start: int, end: int) -> bool:
 
 
 def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Span]:
-    """Yield the tokens in or around long runs. ``lower`` is ``raw`` in lower case.
+    """Yield the tokens in or around long runs of token characters.
 
-    No rule searches a byte twice, even if its keywords are close together.
+    ``lower`` is ``raw`` in lower case. Each rule searches every byte at most once, even if the
+    rule's keywords are close together.
     """
     positions_by_rule: dict[Rule, list[int]] = {}
     for start, end in runs:
@@ -174,7 +176,7 @@ def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> It
 def _windows_around_keywords(
     positions: list[int], max_token_bytes: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the ranges around keywords that may contain tokens. Overlapping ranges are merged.
+    """Yield the ranges in which the tokens of keywords may lie. Overlapping ranges are merged.
 
     ``max_token_bytes`` is the maximum number of bytes from a keyword to the end of its token.
     """

@@ -95,7 +95,10 @@ _DATA_ENTRY_PATTERN = compile_lazily(
 
 
 def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
-    """Yield the secret whose name is the field value from ``start`` to ``end``, if there is one."""
+    """Yield the secret that belongs to a name, if there is one.
+
+    The name is the value of the field from ``start`` to ``end``.
+    """
     if NAME_FIELD_PATTERN.search(raw, max(0, start - 40), start) is None:
         return
     match = _VALUE_AFTER_NAME_PATTERN.match(raw, end) or _VALUE_BEFORE_NAME_PATTERN.search(
@@ -132,9 +135,9 @@ def kubernetes_secret_spans(raw: bytes, position: int) -> Generator[Span, None, 
 
 
 def _positions_of_data(raw: bytes, position: int, word: bytes) -> Iterator[int]:
-    """Yield the positions of a word before and after the ``kind`` at ``position``.
+    """Yield the positions of ``word`` in the object whose ``kind`` field is at ``position``.
 
-    The search ends at the ``kind`` of the previous and of the next object.
+    The search extends from the previous object's ``kind`` to the next object's ``kind``.
     """
     after_kind = position + len(b"kind")
     search_start = max(

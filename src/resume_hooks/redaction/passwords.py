@@ -183,7 +183,7 @@ _STANDARD_OR_VERSION_PATTERN = compile_lazily(
     rb"(?i)v?\d+(?:\.\w+)+\Z|(?:sha|md|aes|rsa|utf|base|rfc|cve|http|tls|ssl|pbkdf|pkcs|ed|des|ipv|ntlm|python"
     rb"|oauth|iso|win|tcp|udp|socks)[-_]?v?\d|[\w.]+=[^=]"
 )
-"""Matches the names of standards and version numbers, which occur in sentences about passwords."""
+"""Matches version numbers and the names of standards. Both occur in sentences about passwords."""
 
 _ASCII_RUN_PATTERN = compile_lazily(rb"[!-~]+")
 _STANDARD_NAME_PATTERN = compile_lazily(
@@ -222,7 +222,8 @@ _NUMBERED_TYPE_NAME_PATTERN = compile_lazily(
 _CODE_NAME_PATTERN = compile_lazily(rb"[a-z]+(?:[A-Z][a-z]*\d{0,2})+")
 _TEXT_AFTER_CODE_NAME_PATTERN = compile_lazily(rb"[ \t]*[;,)]")
 _OPERATOR_AFTER_NAME_PATTERN = compile_lazily(rb"[ \t]+(?:\?|[=!]=|\+|\|\||&&)[ \t]")
-"""Matches the text after a variable in an expression: ``expect_failure ? "XPASS" : "PASS"``."""
+"""Matches the operator after a variable in an expression, such as the ``?`` in
+``expect_failure ? "XPASS" : "PASS"``."""
 
 _PROSE_AFTER_VALUE_PATTERN = compile_lazily(rb"[ \t]+[a-z]{2,}[ \t]+[a-z]{2,}")
 _OPENPGP_ID_PATTERN = compile_lazily(rb"(?=[0-9]*[A-F])(?:[0-9A-F]{8}|[0-9A-F]{40})")
@@ -239,8 +240,8 @@ _COLON_SEPARATED_WORDS_PATTERN = compile_lazily(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
 """Matches words separated by colons, as in names of commands and types: ``user:login:list``."""
 
 _COLON_SEPARATED_FORMAT_PATTERN = compile_lazily(rb"[A-Za-z_-]+(?::[A-Za-z_-]+)+:?")
-"""Matches words separated by colons, as in setting names and in formats: ``user:password_hash:``.
-"""
+"""Matches words separated by colons. Names of settings have this form, and so do formats, for
+example ``user:password_hash:``."""
 
 _COLON_SEPARATED_FIELDS_PATTERN = compile_lazily(rb"[A-Za-z_+-]+\d?(?::[A-Za-z_+-]+\d?)+")
 """Matches fields separated by colons, as in the format ``name:password:gid:member1``."""
@@ -280,7 +281,7 @@ _CLOSING_BRACKET_PATTERN = compile_lazily(rb"[\"'`\\]{0,4}\]")
 _TO_UNDERSCORE_TABLE = bytes.maketrans(b"-.", b"__")
 _NAME_ONLY_PATTERN = compile_lazily(rb"[\w-]+")
 _MIN_TOPIC_LETTERS = 3
-"""Minimum number of letters in a word of a name for a comparison with the words of the value."""
+"""Words of a name that have fewer letters than this are not compared with the words of the value."""
 
 _TYPE_PREFIX_PATTERN = compile_lazily(rb"(?:[*}:]|\d{7}):\Z")
 """Matches the text before a name that is a type in a program, or part of AWS's name for a secret.
@@ -291,7 +292,8 @@ _HYPHENATED_WORDS_PATTERN = compile_lazily(rb"[a-z]+(?:-[a-z]+)*")
 _STORE_BEFORE_PASS_PATTERN = compile_lazily(
     rb"(?i)(?:provider|backend|store|driver)[\\\"' \t]{0,6}[=:][\\\"' \t]{0,6}\Z"
 )
-"""Matches the text before ``pass`` in a setting in which ``pass`` is the name of the program."""
+"""Matches the text before ``pass`` in a setting such as ``backend: pass``. There, ``pass`` is the
+name of a password manager."""
 
 _OPTION_NAME_PATTERN = compile_lazily(rb"[a-z]{2,}\d?(?:-[a-z]{2,}\d?){2,}")
 """Matches the name of an option, for example ``mschapv2-and-ntlmv2-only``."""
@@ -303,7 +305,7 @@ _VIM_OR_CONDITIONAL_PATTERN = compile_lazily(
 ``ho?ho.isBuffer:e``."""
 
 _PROMPT_PATTERN = compile_lazily(rb"[\w.@()-]+[#>$%]")
-"""Matches the prompt of a shell or device that follows a password prompt."""
+"""Matches the prompt of a shell or device, which may be printed after a prompt for a password."""
 
 _MIN_NAME_LETTERS = 2
 _NOISE_CHARACTERS_BEFORE_NAME = frozenset(bytes([sign]) for sign in b")!}~`^%+<=*#/")
@@ -330,7 +332,7 @@ _POWERSHELL_SECURE_STRING_PATTERN = compile_lazily(
 
 @lru_cache(maxsize=8192)
 def meaning_of_name(name: bytes) -> int:
-    """Return the meaning of a name: ``NONE``, ``KEY``, ``LOGIN`` or ``PASSWORD``."""
+    """Return what kind of secret a name stands for: ``NONE``, ``KEY``, ``LOGIN`` or ``PASSWORD``."""
     words = list(_words_of_name(name))
     if words[-2:] == [b"connection", b"string"]:
         return KEY
@@ -490,7 +492,7 @@ def _is_pass_verb_or_test_result(notation: Notation, match: re.Match[bytes], val
 def _is_text_after_name_unrelated(
     raw: bytes, start: int, end: int, notation: Notation, match: re.Match[bytes], value_start: int
 ) -> bool:
-    """Check whether the text after a name is about something other than the value of the name."""
+    """Check whether the text after a name has nothing to do with the name's value."""
     match_start, value = start_and_value_of_match(match)
     if raw[start:end].lower() == b"pass" and (
         _is_pass_verb_or_test_result(notation, match, value[value_start - match_start :])
@@ -568,7 +570,7 @@ def _is_word_after_colon(raw: bytes, start: int, match: re.Match[bytes]) -> bool
 
 
 def _is_name_in_expression(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
-    """Check whether an unquoted value is a variable or a statement, according to the text around it."""
+    """Check whether the text around an unquoted value shows that it is a variable or part of a statement."""
     value = match["bare"]
     if b"===" in match[0] or raw[start - 5 : start] == b"case ":
         return True
@@ -587,7 +589,10 @@ def _is_name_in_expression(raw: bytes, start: int, match: re.Match[bytes]) -> bo
 
 
 def _is_word_of_longer_name(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
-    """Check whether a name and its value are words between colons, as in names of commands and formats."""
+    """Check whether a name and its value are only parts of a longer name with colons.
+
+    Commands and formats, for example, have such names.
+    """
     if match[0].startswith(
         (b":" + match["bare"], b"::")
     ) and _COLON_SEPARATED_FIELDS_PATTERN.fullmatch(match["bare"].lstrip(b":")):
@@ -759,9 +764,9 @@ def _find_password_after_user(start: int, value: bytes, separators: bytes) -> tu
 
 
 def _is_secret_value(meaning: int, value: bytes, requirement: int, name: bytes = b"") -> bool:
-    """Check whether a value is a secret if its name has the meaning ``meaning``.
+    """Check whether a value is a secret, given the meaning of its name.
 
-    ``requirement`` is one of the requirements in ``Notation``.
+    ``requirement`` says how strictly the value is checked (see ``Notation.requirement``).
     """
     if meaning == NONE or _is_name_or_number(meaning, value, name):
         return False
@@ -860,7 +865,10 @@ def _is_alphabetic_password(value: bytes, requirement: int) -> bool:
 
 
 def secure_string_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the secure string that PowerShell's ``ConvertTo-SecureString`` gets or that AWS prints."""
+    """Yield the secret that a PowerShell command or an output of AWS marks as a secure string.
+
+    The PowerShell command is ``ConvertTo-SecureString``.
+    """
     if match := _POWERSHELL_SECURE_STRING_PATTERN.match(
         raw, position
     ) or _AWS_SECURE_STRING_PATTERN.match(raw, position):

@@ -159,7 +159,10 @@ _COMMAND_END_PATTERN = compile_lazily(rb"[\n;|&]")
 
 
 def argument_spans(raw: bytes, positions: Iterable[int], option: bytes) -> Iterator[Span]:
-    """Yield the passwords that follow an option at one of ``positions`` and belong to a program."""
+    """Yield the passwords that follow a password option of a program.
+
+    ``positions`` are the positions at which ``option`` occurs.
+    """
     for position, row in _positions_of_option(raw, positions, option):
         if match := row.argument_pattern.match(raw, position):
             yield from password_spans(match, only_passwords=b" -u" not in row.programs)

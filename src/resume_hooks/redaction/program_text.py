@@ -43,8 +43,8 @@ _BEFORE_DECLARED_NAME_PATTERN = compile_lazily(
 keyword."""
 
 _MIN_NAMES_WITH_SAME_VALUE = 4
-"""Minimum number of other names with the same value. Up to three names may have the same password,
-for example those for a user, a host and a database."""
+"""A value that at least this many other names have is not a password. Up to three names may have
+the same password, for example those for a user, a host and a database."""
 
 _BLANK_CHARACTERS = frozenset([b" ", b"\t"])
 _QUOTE_CHARACTERS = frozenset([b'"', b"'"])
@@ -111,9 +111,9 @@ def is_value_of_many_names(raw: bytes, position: int, value: bytes) -> bool:
 def _positions_nearby(
     raw: bytes, position: int, value: bytes, start: int, end: int
 ) -> Iterator[int]:
-    """Yield the positions between ``start`` and ``end`` at which a value is a whole word.
+    """Yield the positions between ``start`` and ``end`` where ``value`` occurs as a whole word.
 
-    Only the first few occurrences of the value are examined. ``position`` itself is not yielded.
+    Only its first few occurrences are examined. ``position`` itself is not yielded.
     """
     other_position = start - 1
     for _ in range(_MAX_EXAMINED_OCCURRENCES):

@@ -1,4 +1,4 @@
-"""Define the positions of secrets in bytes, and merge overlapping positions."""
+"""Define ``Span``, the position of a secret in bytes, and merge overlapping spans."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Span(NamedTuple):
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans in their order. Overlapping spans become one span."""
+    """Return the spans sorted by position. Overlapping spans are merged into one."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         if merged and span.start < merged[-1].end:

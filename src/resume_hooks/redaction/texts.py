@@ -126,7 +126,8 @@ def _spans_in_text(raw: bytes) -> Iterator[Span]:
 class Secret(NamedTuple):
     """A secret in a text. An example of ``kind`` is ``github-pat``.
 
-    ``start`` and ``end`` count characters in a string, or bytes in a ``bytes`` object.
+    ``start`` and ``end`` are measured in characters in a string, and in bytes in a ``bytes``
+    object.
     """
 
     kind: str
