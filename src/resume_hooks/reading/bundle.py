@@ -46,8 +46,8 @@ _HOME_PATTERNS = (
     r"(?:(?<![\w.~-])|(?<=\\[nrt]))(?:/(?:home|Users)/|[A-Za-z]:\\{1,2}Users\\{1,2})[\w-]+(?:\.[\w-]+)*",
     r"(?<=/)-(?:home|Users)-[\w-]+",
 )
-"""Patterns for the home folders of all users in texts and JSON lines. The second pattern matches
-home folders in the names of the client's project folders, for example ``-home-ann``."""
+"""Patterns that match the home folder of any user in texts and JSON lines. The second pattern
+matches home folders in the names of the client's project folders, for example ``-home-ann``."""
 
 ResultType = TypeVar("ResultType")
 BUNDLE_KEY = "resume_hooks_bundle"

@@ -75,7 +75,7 @@ def indent_text(text: str) -> str:
 
 
 def cut_middle_and_count_characters(text: str, max_characters: int) -> tuple[str, int]:
-    """Remove the middle of a text that is too long for any output of ``max_characters`` characters.
+    """Remove the middle of a text that would exceed ``max_characters`` characters in any format.
 
     Return the text and the number of removed characters. If ``max_characters`` is 0, nothing is
     removed.
@@ -126,8 +126,8 @@ def fit_pieces(
         return "\n".join(texts)
     is_kept = _choose_pieces(pieces, max_characters - len(head_text) - 1)
     available_characters = max_characters
-    # If the first estimate of the space for gaps and notices was too small, try again with less
-    # space.
+    # If the space that was reserved for gaps and notices was too small, try again with less space
+    # for the texts.
     for _ in range(3):
         text = "\n".join(
             [
@@ -186,9 +186,9 @@ def cut_lines(text: str, max_characters: int) -> str:
 def divide_characters(
     sizes: Sequence[int], weights: Sequence[int], available_characters: int
 ) -> list[int]:
-    """Divide ``available_characters`` between texts in proportion to their weights.
+    """Divide ``available_characters`` among texts in proportion to their weights.
 
-    If a text needs less space than it gets, the other texts get the difference.
+    Space that a text does not need is divided among the other texts.
     """
     shares = [0] * len(sizes)
     open_indexes = []
@@ -225,7 +225,8 @@ def cut_piece(piece: TextPiece, available_characters: int) -> str:
     text_characters = available_characters - len(notice) - 2
     if text_characters < len(INDENT) + 20:
         return f"{INDENT}… {format_count(len(body) + piece.cut_character_count, 'character')}: {piece.read_command}"
-    # A shortened call already ends with the command that the notice would contain.
+    # No notice is added to a shortened call, which already ends with the command that the notice
+    # would contain.
     if piece.is_spoken or body.endswith(f"{piece.read_command})"):
         tail_characters = 0
     else:
@@ -244,10 +245,10 @@ def cut_piece(piece: TextPiece, available_characters: int) -> str:
 
 
 def _choose_pieces(pieces: Sequence[TextPiece], available_characters: int) -> list[bool]:
-    """Return for each piece whether it is kept.
+    """Return for each piece whether it is kept in the text.
 
-    If the minimum size of every piece fits, all are kept. Otherwise as many as possible are kept:
-    first messages, starting with the oldest one, and then other pieces.
+    If there is enough space for the minimum sizes of all pieces, all are kept. Otherwise as many as
+    possible are kept: messages first, starting with the oldest, and then other pieces.
     """
     is_kept = [True] * len(pieces)
     if sum(piece.min_characters for piece in pieces) <= available_characters:

@@ -412,7 +412,7 @@ fits."""
 
 
 def format_first_output_line(verb: str, subject: str) -> str:
-    """Return the first line of an output of ``verb`` that contains text from a transcript.
+    """Return the line with which the command ``verb`` starts an output that contains transcript text.
 
     ``subject`` says what the output shows. This plugin's search index skips the text after this
     line.
@@ -524,7 +524,10 @@ def _format_turn_blocks(
 
 
 def _find_reason_not_sent(turn: OutlineTurn, compactions: Sequence[Compaction]) -> str:
-    """Return why the client does not send a turn in its original form, or ``""`` if it does."""
+    """Return why the client no longer sends a turn in its original form.
+
+    Return ``""`` if the client still sends the turn in this form.
+    """
     if turn.state != COMPACTED:
         if turn.state == LIVE:
             return ""

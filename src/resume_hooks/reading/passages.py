@@ -348,9 +348,9 @@ class PassagePage(NamedTuple):
 def read_page(
     entries: RecordLines, names: TranscriptNames, before: RecordLine | None, max_records: int
 ) -> PassagePage:
-    """Return the last ``max_records`` records with content before the line ``before``.
+    """Return the last ``max_records`` non-empty records that precede the line ``before``.
 
-    If ``before`` is None, return the last records of the file. Raises SessionNotFound.
+    If ``before`` is None, return the last such records in the file. Raises SessionNotFound.
     """
     with open_transcript(entries.file) as stream:
         end = entries.size if before is None else before.offset

@@ -98,7 +98,8 @@ def render_record(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
 def render_record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     """Return the content of a record as text.
 
-    If the record contains several results, each gets a label with its call from ``calls``.
+    If the record contains several results, each starts with a label that names its call. The calls
+    are looked up in ``calls``.
     """
     kind = records.get_kind(record)
     if kind == records.ATTACHMENT:
@@ -133,7 +134,7 @@ def render_record_text(record: Record, calls: Mapping[str, ToolCall] | None = No
 def render_block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     """Return a block of a message as text.
 
-    If ``calls`` are given, a result gets a label with its call.
+    If ``calls`` is given, the text of a tool's result starts with a label that names its call.
     """
     block_type = get_string(block, "type")
     if block_type == records.TEXT:
@@ -181,7 +182,7 @@ def _format_media(kind: str, block: Record) -> str:
 
 
 def format_fields(value: Mapping[str, object]) -> str:
-    """Return fields as lines ``key: value``, and nested fields as lines ``key.inner: value``.
+    """Return fields as lines of the form ``key: value``, and nested ones as ``key.inner: value``.
 
     A multi-line value starts on the line after its key.
     """

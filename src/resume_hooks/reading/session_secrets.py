@@ -52,9 +52,10 @@ _MAX_PENDING_COMMANDS = 200
 class PrintedOutputs:
     """Puts the command in front of an output if the command may print a secret.
 
-    The caller passes the lines of one transcript in order. The output of ``printenv DB_PASSWORD``
-    alone is just a word, and a transcript contains the command and the output in separate records.
-    The rules recognize the output as a secret if a shell prompt and the command precede it.
+    The caller passes the lines of one transcript in order. A transcript contains the command and
+    its output in separate records, and the output of ``printenv DB_PASSWORD``, seen without its
+    command, is just a word. The rules recognize the output as a secret if a shell prompt and the
+    command precede it.
     """
 
     def __init__(self) -> None:

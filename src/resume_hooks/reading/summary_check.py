@@ -79,9 +79,9 @@ class Claim(NamedTuple):
     """A text that is searched for in the records.
 
     ``shown_text`` is the text in the form in which messages show it. A record can contain the claim
-    only if it contains one of ``words``. If a word from ``words`` is enough, ``pattern`` is None.
-    Otherwise the pattern must match the record's text in lower case, too. The pattern starts with
-    plain letters, which makes the search fast.
+    only if it contains one of ``words``. If ``pattern`` is not None, the pattern must also match
+    the record's text in lower case. The pattern starts with plain letters, which makes the search
+    fast.
     """
 
     shown_text: str
@@ -192,9 +192,10 @@ def _make_word_pattern(
 
 
 def _make_name_claims(token: str) -> Iterator[Claim]:
-    """Yield claims for a name.
+    """Yield the claims that a name makes.
 
-    The claims of a path are its file name and its folder. Those of any other name are its words.
+    For a path, the claims are its file name and its folder. For any other name, they are the words
+    in the name.
     """
     file = _FILE_NAME_PATTERN.fullmatch(token)
     rest = token
@@ -215,9 +216,11 @@ MAX_NEAR_RECORD_DISTANCE = 2
 MIN_COMMON_WORD_RECORDS = 500
 # At most this many records are compared for one sentence. The latest records are compared.
 MAX_COMPARED_RECORDS = 500
-# The score of a record depends on its length only if it is longer than this number of characters.
+# A longer record gets a lower score. The difference is small for records with at most this many
+# characters.
 MAX_USUAL_RECORD_CHARACTERS = 500
-# The maximum number of claims in a mark, and the maximum number of characters in each claim.
+# At most this many claims are named in a mark for unsupported claims, each with at most this many
+# characters.
 MAX_NAMED_CLAIMS, MAX_CLAIM_CHARACTERS = 3, 60
 
 _REFERENCE_PATTERN = r"[\w/-]*:\d+"
@@ -431,7 +434,8 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
 def _join_names(names: Iterable[str]) -> str:
     """Return the first few names as a list with commas.
 
-    Names are not repeated. Each name is shortened, and the final full stop is removed.
+    Repeated names are left out. Each name is shortened, and characters in it that would end the
+    sentence or the mark early are removed.
     """
     short_names = []
     for name in dict.fromkeys(names):

@@ -57,11 +57,11 @@ LISTS_SPACE_FRACTION = 0.4
 # report and the last call.
 LAST_REQUEST_SPACE_FRACTION, LAST_ANSWER_SPACE_FRACTION = 0.2, 0.35
 LAST_REPORT_SPACE_FRACTION, LAST_CALL_SPACE_FRACTION = 0.25, 0.2
-MAX_CALLS_SPACE_FRACTION = 0.65  # The maximum fraction of the space for the latest calls.
+MAX_CALLS_SPACE_FRACTION = 0.65  # The latest calls may use at most this fraction of the space.
 RESERVED_CALLS_SPACE_FRACTION = 0.1
 UNKNOWN_STATUS_MARK = "*"
-"""The mark that replaces ``UNKNOWN_STATUS_NOTE`` if it applies to several commands in a section.
-The section's heading explains the mark."""
+"""The mark that is shown instead of ``UNKNOWN_STATUS_NOTE`` if the note applies to several commands
+in a section. The section's heading explains the mark."""
 
 MAX_FIT_ATTEMPTS = 12  # The maximum number of attempts to fit the sections into their space.
 MAX_TALK_HEADING_CHARACTERS = 90  # The number of characters in the longest heading of the talk.
@@ -104,7 +104,7 @@ class Opening(NamedTuple):
 
 
 class _SessionNames(NamedTuple):
-    """The names of sessions in the references that are shown. The main session has no name.
+    """The names by which references in an opening refer to sessions. The main session has no name.
 
     ``other_names`` maps the ids of the other sessions to short names.
     """
@@ -304,7 +304,7 @@ def _is_fully_listed(message: TalkMessage, listed_words: Mapping[str, set[str]])
 def _drop_repetitions(digest: Digest) -> Digest:
     """Return a digest without repeated messages, failures and questions.
 
-    Demands in the last messages are also left out, because these messages are quoted.
+    Demands in the last messages are left out too, because an opening quotes these messages anyway.
     """
     open_error_refs = {entry.ref for entry in digest.section_entries("errors")}
     failures = tuple(
@@ -517,7 +517,10 @@ class _FormattedTalk:
 def _find_index_of_first_message_after_request(
     messages: Sequence[TalkMessage], shown_messages: Sequence[TalkMessage]
 ) -> int:
-    """Return the index of the first shown message after the last request."""
+    """Return the index in ``shown_messages`` of the first message that comes after the last request.
+
+    The last request is looked up in ``messages``.
+    """
     last_request = max(
         (index for index, message in enumerate(messages) if message.kind is MessageKind.REQUEST),
         default=-1,

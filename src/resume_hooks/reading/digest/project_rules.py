@@ -340,7 +340,10 @@ def _collect_request_stems(facts: LineageFacts) -> frozenset[str]:
 
 
 def _is_about_requests(heading: str, request_stems: frozenset[str]) -> bool:
-    """Check whether the requests contain all words of a heading except common words such as "guide"."""
+    """Check whether all words of a heading occur in the requests.
+
+    Common words such as "guide" are ignored.
+    """
     if _GENERAL_HEADING_PATTERN.search(heading):
         return False
     words = prose.find_significant_words(heading) - _COMMON_HEADING_WORDS

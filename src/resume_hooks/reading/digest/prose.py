@@ -186,8 +186,8 @@ def is_question(sentence: str) -> bool:
 def find_last_sentences(text: str) -> list[str]:
     """Return the last sentences of a text.
 
-    Only the end of the text is searched. Code blocks are removed first, because this end could
-    start inside a code block.
+    Only the last part of the text is searched. Code blocks are removed first, because this part
+    could begin inside one.
     """
     return list(split_sentences(remove_code_blocks(text)[-_MAX_CHARACTERS_SEARCHED_AT_END:]))
 

@@ -63,9 +63,10 @@ def _find_subject_of_call(call: PendingCall) -> str:
 def _was_allowed_later(
     refusal: Refusal, facts: LineageFacts, commands: Sequence[ShellCommand]
 ) -> bool:
-    """Check whether a later call did what was refused, or a prompt answered the refused question.
+    """Check whether the user later allowed what was refused.
 
-    A later call did what was refused if it changed the same file or ran the same commands.
+    The user did so if a later call changed the same file or ran the same commands. For a refused
+    question, any later prompt is enough.
     """
     call, order = refusal.call, refusal.quote.position.order
     if call.tool_name in WRITING_TOOLS:

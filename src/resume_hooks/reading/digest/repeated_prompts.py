@@ -26,7 +26,8 @@ class LaterPrompts:
         """Replace parts of a prompt with references to a later prompt that contains the same words.
 
         The markup and line breaks of the two prompts may differ. ``position`` is the position of
-        the prompt. Earlier prompts are then compared with this prompt too.
+        the prompt ``text``. The method must be called for the latest prompt first, because each
+        call also remembers the prompt for the comparison with earlier prompts.
         """
         if len(text) < MIN_PROMPT_CHARACTERS:
             return text

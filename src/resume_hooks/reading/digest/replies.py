@@ -1,7 +1,7 @@
-"""Find the words in the previous answer to which a short reply such as "3" or "yes" refers.
+"""Find what a short reply such as "3" or "yes" refers to in the previous answer.
 
-A reply is compared with the labels in the answer's lists and with the answer's last question. A
-reply refers to no words if it is clear by itself or matches neither a label nor the question.
+A reply is compared with the labels in the answer's lists and with the answer's last question. It
+refers to nothing if it is clear by itself or matches neither a label nor the question.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MAX_REPLY_CHARACTERS = 48  # The maximum number of characters in a short reply.
 MAX_REPLY_WORDS = 7  # The maximum number of words in a short reply.
-# At most this many characters of the words to which a reply refers are quoted.
+# If a reply refers to a part of the answer, at most this many characters of that part are quoted.
 MAX_QUOTED_CHARACTERS = 200
 QUOTED_ANSWER_MARK = "[in answer to: "
-"""The start of the row that quotes the words to which a reply refers."""
+"""The start of the row that quotes what a reply refers to."""
 
 _WORD_PATTERN = compile_lazily(r"[^\W_]+(?:['\u2019]\w+)?")
 _LIST_ITEM_PATTERN = compile_lazily(
@@ -40,13 +40,13 @@ _ASSENT_WORDS = frozenset({
     "all", "neither", "none", "correct", "right", "exactly", "proceed", "agreed", "approved", "absolutely",
     "definitely", "continue", "ja", "nein", "oui", "non", "si", "sí",
 })  # fmt: skip
-"""The first words in replies that agree or disagree."""
+"""The first words of short replies that accept or reject a proposal, such as "yes" and "no"."""
 
 
 def add_quote_of_answer(reply: str, answer: str) -> str:
-    """Add a line to a reply that quotes the words of ``answer`` to which the reply refers.
+    """Add a line to a reply that quotes the part of ``answer`` that the reply refers to.
 
-    If the reply refers to no words, return it unchanged.
+    If the reply refers to nothing, return it unchanged.
     """
     words = find_referenced_words(reply, answer)
     if words:
@@ -60,7 +60,7 @@ def remove_quote_of_answer(text: str) -> str:
 
 
 def may_refer_to_answer(text: str) -> bool:
-    """Check whether a text is a short reply that may refer to words of the previous answer."""
+    """Check whether a text is a short reply that may refer to part of the previous answer."""
     if len(text) > MAX_REPLY_CHARACTERS:
         return False
     words = _WORD_PATTERN.findall(text.lower())
@@ -70,9 +70,9 @@ def may_refer_to_answer(text: str) -> bool:
 
 
 def find_referenced_words(reply: str, answer: str) -> str:
-    """Return the words in ``answer`` to which a short reply refers, or ``""``.
+    """Return the part of ``answer`` that a short reply refers to, or ``""``.
 
-    These are the options that the reply names, or the question that the reply answers.
+    It consists of the options that the reply names, or of the question that the reply answers.
     """
     if not may_refer_to_answer(reply):
         return ""
@@ -85,9 +85,10 @@ def find_referenced_words(reply: str, answer: str) -> str:
 
 
 def _add_listed_items(question: str, answer: str) -> str:
-    """Return a question that ends with a colon, followed by its list. Return other questions unchanged.
+    """If a question ends with a colon, return the question together with the list that follows it.
 
-    If the question ends with a colon but no list follows, return ``""``.
+    Return any other question unchanged. If the question ends with a colon but no list follows,
+    return ``""``.
     """
     if not question.endswith(":"):
         return question

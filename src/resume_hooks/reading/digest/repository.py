@@ -28,7 +28,7 @@ NO_QUERY_NOTE = "not asked"
 NO_ANSWER_NOTE = "no answer"
 NEEDS_FORCE_PUSH_NOTE = "rewritten after it was pushed: needs a force-push"
 MAX_BRANCH_CHARACTERS = 80  # At most this many characters of a branch's name are shown.
-# This many bytes at the end of a branch's reflog are searched for the branch's earlier tips.
+# A branch's earlier tips are searched for in this many bytes at the end of the branch's reflog.
 MAX_REFLOG_BYTES = 1 << 20
 
 _GIT_STATUS_ARGUMENTS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-z")

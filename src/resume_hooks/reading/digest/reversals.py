@@ -21,7 +21,8 @@ _WORD_PATTERN = compile_lazily(r"[^\W_][\w./%$€-]*")
 _VALUE_PATTERN = compile_lazily(
     r".*\d.*|[A-Z][A-Z0-9_]+|\S*[._/]\S+|(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)days?"
 )
-# A unit such as "MB". Units are removed because a word in capitals looks like a constant.
+# A unit such as "MB". Units are removed because the capital letters would make them look like
+# constants.
 _UNIT_PATTERN = compile_lazily(r"(?<=\d)\s?(?:[kKMGT]i?B|ms)\b")
 # The start of a line that a program printed.
 _LOG_LINE_PATTERN = compile_lazily(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")
@@ -63,7 +64,7 @@ _CHOOSING_WORDS_PATTERN = (
     r"\b(?:use|using|go with|call(?:ed)?|name(?:d)?|prefer|choose|"
     r"pick|take)\s+(?:\S+\s+){0,2}[`\"']?"
 )
-"""Words before the name of a chosen thing, such as "use"."""
+"""Words that come before the name of a chosen tool or option, such as "use"."""
 
 _REFUSING_WORD_PATTERN = compile_lazily(
     r"\b(?:never|not|don't|avoid|no|without|both|also|too|support)\b|\?\W*\Z"
@@ -100,11 +101,11 @@ _STOP_WORDS = frozenset({
 
 # The minimum number of words that two sentences about the same subject have in common.
 MIN_SHARED_WORDS = 2
-# The minimum fraction of words that two sentences must have in common to count as the same
-# statement with a different value.
+# If two sentences share at least this fraction of their words, they are treated as the same
+# statement, even if they contain different values.
 MIN_SAME_SUBJECT_FRACTION = 0.75
-# The minimum fraction of words that two sentences must have in common if the later one announces a
-# change.
+# If the later of two sentences announces a change, it is treated as a change of the earlier one if
+# the two share at least this fraction of their words.
 MIN_SIMILAR_SUBJECT_FRACTION = 0.4
 # How many of the latest statements are compared with each other.
 MAX_COMPARED_STATEMENTS = 300

@@ -1,7 +1,8 @@
-"""The table of a digest's sections: their names, headings and limits, and how later digests use them.
+"""The table of a digest's sections.
 
-The rows have the same order as the sections in an opening. The talk comes after the first groups of
-sections and before the lists.
+The table contains each section's name, heading and limits, and says whether the digest of a later
+session keeps the section. The rows have the same order as the sections in an opening. The talk
+comes after the first groups of sections and before the lists.
 """
 
 from __future__ import annotations

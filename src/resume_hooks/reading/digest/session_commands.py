@@ -27,7 +27,7 @@ from resume_hooks.reading.digest.sections import UNKNOWN_STATUS_NOTE
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-# The maximum number of characters that are shown of a command that is worth running again.
+# At most this many characters of a command that is worth running again are shown.
 MAX_COMMAND_CHARACTERS = 320
 MAX_SCORED_RUNS = 5  # At most this many runs of a command increase its score.
 # The score for each word that a command and the last request have in common, and the maximum number
@@ -49,7 +49,8 @@ _ERROR_LINE_PATTERN = compile_lazily(
     r"diff in \S{1,300}:\d|would reformat\b|\[warn\] code style issues)[^\n]*"
 )
 """An error message at the start of a line, in lower-case text. The pattern starts with the end of
-the previous line: with ``^``, or if it ignored the case, a search would take twice as long."""
+the previous line. A search with ``^`` would take twice as long, and so would one that ignores the
+case."""
 
 _FAILURE_LINE_PATTERN = compile_lazily(
     r"[^\n]{0,300}(?:no such file or directory|command not found|\bnot ok\b|panicked at|"
@@ -142,12 +143,11 @@ def list_working_commands(
 ) -> CommandList:
     """Return the commands that are worth running again, as they were typed in the last successful run.
 
-    Commands that contain ``request_words`` come first. The other commands are ordered by how often
-    and how recently they ran, but only a few commands of a program come before the commands of all
-    other programs. Commands are left out if they failed, only inspect something or show help, or
-    contain a document or a message. ``removals`` contains each removed folder with the sequence
-    number of the command that removed it. ``edited_files`` shows whether the result of a check may
-    be outdated.
+    Commands that contain ``request_words`` come first. The others are ordered by how often and how
+    recently they ran. If a program has more than a few commands, its further commands come last.
+    Commands are left out if they failed, only inspect something or show help, or contain a document
+    or a message. ``removals`` contains each removed folder with the sequence number of the command
+    that removed it. ``edited_files`` shows whether the result of a check may be outdated.
     """
     checks: list[DigestEntry] = []
     others: list[DigestEntry] = []
@@ -247,7 +247,7 @@ def _choose_commands(
     for *_, command, note in sorted(scored_runs, key=lambda entry: entry[:2]):
         parts = {part.words for part in _list_working_parts(command)}
         if parts <= known_parts:
-            continue  # A run with a better score includes all parts of this command.
+            continue  # Commands with better scores contain all parts of this command.
         known_parts |= parts
         program_counts[command.program] += 1
         (
@@ -298,7 +298,7 @@ def _insert_checks_after_inspections(commands: Sequence[ShellCommand]) -> Iterat
 _SCRIPT_SYNTAX_PATTERN = compile_lazily(
     r"\b(?:for|while|until|case|function)\s|\(\)\s*\{|<<|\|\||(?:\A|[\n;&(])\s*!\s"
 )
-"""Signs of a script with parts that do not work on their own or that may fail."""
+"""Signs of a script that must run as a whole, or in which some parts may fail."""
 
 _EXPANDED_WORD_PATTERN = compile_lazily(r"[*?$`{}~\n]|\A(?:/private)?/tmp/")
 """Signs that the shell expands a word, or that the word is the path of a temporary file."""
@@ -413,7 +413,7 @@ def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPosition |
 
 
 def is_lookup(command: ShellCommand) -> bool:
-    """Check whether a command only looks up something that changes soon, or publishes a single change.
+    """Check whether a command only looks up information that soon changes, or publishes one change.
 
     Examples are chains of git and ``gh``, and queries for versions, for lists or for a single CI
     run.
@@ -438,7 +438,10 @@ _GIT_AND_HOSTING_PROGRAMS = (("git",), ("gh",), ("glab",))
 
 
 def _is_query(words: tuple[str, ...]) -> bool:
-    """Check whether a simple command shows a version, a list, or a single thing on GitHub or GitLab."""
+    """Check whether a simple command only prints a version, or lists or shows something.
+
+    It may, for example, show a single CI run on GitHub or GitLab.
+    """
     if words[-1] in _VERSION_OPTIONS:
         return True
     if words[0] in {"gh", "glab"}:
@@ -504,8 +507,8 @@ ONE_TIME_COMMAND_PATTERN = compile_lazily(
     r"\b(?:cargo|uv|poetry|terraform|go\s+mod|pipx?|rails|flutter|dotnet)\s+(?:init|new)\b|"
     r"\A\s*(?:read\s|\w+=\$\()|\b(?:brew|apt(?:-get)?|cargo|gem|go)\s+install\s+(?![-.])\S",
 )
-"""Commands that are not worth repeating: commands with documents or messages, calls for help, file
-moves, experiments, and actions that are done only once."""
+"""Commands that are not worth repeating: commands that contain a document or a message, calls for
+help, file moves, experiments, and actions that are done only once."""
 
 _INSPECTION_PATTERN = compile_lazily(
     r"\A\s*(?:which|type|command\s+-v)\s|\necho\b|\becho\s+[\"'](?:[-=*#]{2,}|\w+[_ ]OK\b)|\A\s*(?:for|while|until)\s|"
@@ -520,7 +523,10 @@ _HELP_OUTPUT_PATTERN = compile_lazily(r"(?:OVERVIEW:[^\n]*\n\s*)?usage:?\s", re.
 
 @lru_cache(maxsize=shell.MAX_CACHED_COMMANDS)
 def is_inspection(command: str) -> bool:
-    """Check whether a command only shows several things: it has a loop, or prints headings."""
+    """Check whether a command merely shows information.
+
+    Examples are commands that contain loops or print headings between their outputs.
+    """
     return _INSPECTION_PATTERN.search(command) is not None
 
 
@@ -554,8 +560,8 @@ def _find_passed_runs(
 ) -> dict[_PartKey, _PartRun]:
     """Map each simple command in each checkout to its last successful run.
 
-    A simple command was successful if it succeeded alone, in a chain that succeeded, or in a chain
-    in which only a different part failed.
+    A run counts as successful if the simple command succeeded alone, if the whole chain that
+    contains it succeeded, or if only another command of the chain failed.
     """
     passed_runs: dict[_PartKey, _PartRun] = {}
     for command in commands:
@@ -674,7 +680,7 @@ def _list_run_count_notes(
     executed_keys: Sequence[frozenset[_PartKey]],
     edited_files: EditedFiles,
 ) -> list[str]:
-    """Return a note such as "3 runs" if a command ran more than once.
+    """Return a list with a note such as "3 runs" if a command ran more than once, else an empty list.
 
     A chain that contains all parts of the command is counted as a run too.
     """

@@ -2,8 +2,8 @@
 
 The parser also computes keys by which runs of the same command are recognized. It is a lexer and
 not a shell: it recognizes quotes and operators but expands nothing. Only changes that are certain
-are returned. Paths with globs or variables are skipped, and so are files in git's output about
-commits by other people.
+are returned. Paths with globs or variables are skipped. So are files that git prints when it shows
+other people's commits.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ _COMMAND_PREFIXES = frozenset({
 _ASSIGNMENT_PATTERN = compile_lazily(r"[A-Za-z_]\w*=")
 _SHELL_KEYWORDS = frozenset({"!", "{", "do", "then", "else", "if", "elif", "while", "until"})
 _PREFIX_ARGUMENT_PATTERN = compile_lazily(r"-.*|[\d.]+[smhd]?|\{\}")
-"""The arguments of a word such as ``timeout``: its options, or a number of seconds."""
+"""The arguments of a word that may come before a command, such as ``timeout``: its options, or a
+number of seconds."""
 
 _READING_PROGRAMS = frozenset({
     "ls", "cat", "head", "tail", "grep", "egrep", "fgrep", "rg", "ag", "fd", "find", "sed", "awk", "wc", "echo",
@@ -75,7 +76,8 @@ _READING_GIT_COMMANDS = frozenset({
 })  # fmt: skip
 
 _LISTING_GIT_COMMANDS = frozenset({"branch", "tag", "stash", "worktree"})
-"""Git subcommands that only read if they have no arguments or an option for listing."""
+"""Git subcommands that only read if they are called without arguments or with an option for
+listing."""
 
 _LISTING_OPTIONS = frozenset({"list", "-a", "-r", "-v", "-vv", "--list", "-l", "--show-current"})
 _SYSTEM_FOLDER_PATTERN = compile_lazily(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
@@ -118,7 +120,8 @@ _FOREIGN_GIT_COMMANDS = frozenset(
         "apply",
     }
 )
-"""Git subcommands that print the files of commits, which may have been made outside the session."""
+"""Git subcommands that print the files of commits. These commits may have been made outside the
+session."""
 
 
 class SimpleCommand(NamedTuple):
@@ -174,8 +177,8 @@ def make_runnable_command(command: str, folder: str) -> str:
 def remove_output_filters(command: str) -> str:
     """Return the command on one line, without the filters at its end that shorten its output.
 
-    The redirection of errors is removed too. A search is treated as such a filter if its pattern
-    matches both passed and failed checks.
+    The redirection of errors is removed too. A search, such as ``grep``, is removed as a filter if
+    its pattern matches the output of both passed and failed checks.
     """
     line = " ".join(command.split())
     previous = ""
@@ -203,7 +206,7 @@ def searches_check_results(command: str) -> bool:
 
 
 def _find_result_searches(command: str) -> Iterator[re.Match[str]]:
-    """Yield the filters in a command that keep output lines about both passed and failed checks."""
+    """Yield the searches in a command whose patterns match the output of both passed and failed checks."""
     for match in _OUTPUT_SEARCH_PATTERN.finditer(command):
         pattern = match[1] or match[2]
         if _PASSED_CHECK_PATTERN.search(pattern) and _FAILED_CHECK_PATTERN.search(pattern):
@@ -307,7 +310,7 @@ def remove_here_documents(command: str) -> str:
 
 
 def find_here_documents(command: str) -> Iterator[str]:
-    """Yield the here-documents in a command, each including its end word."""
+    """Yield the here-documents in a command, each including the delimiter that ends it."""
     end = 0
     for match in islice(_HERE_DOCUMENT_START_PATTERN.finditer(command), MAX_HERE_DOCUMENTS):
         line_end = command.find("\n", match.end())

@@ -78,7 +78,10 @@ _HOSTING_PROGRAMS = ("gh", "glab")
 
 
 class SkillStep(NamedTuple):
-    """A step of a skill. ``rows`` starts with the heading. ``programs`` are those that its code runs."""
+    """A step of a skill.
+
+    ``rows`` starts with the heading. ``programs`` contains the programs that the step's code runs.
+    """
 
     number: int
     rows: tuple[str, ...]
@@ -90,7 +93,10 @@ class SkillStep(NamedTuple):
         return " ".join(self.rows)
 
     def shorten_text(self) -> str:
-        """Return as many whole rows of the step as fit, on one line. " …" replaces the remaining rows."""
+        """Return the step's first rows on one line, up to MAX_RULE_CHARACTERS characters.
+
+        At least one row is returned. " …" replaces the remaining rows.
+        """
         count = len(self.rows)
         while count > 1 and len(" ".join(self.rows[:count])) > MAX_RULE_CHARACTERS - len(
             OMITTED_ROWS_MARK
@@ -181,7 +187,7 @@ def _is_skill_finished(facts: LineageFacts, quote: Quote, steps: Sequence[SkillS
     answer = _find_final_answer(facts)
     if answer is None:
         return False
-    # If the current step is unknown, the work is finished when the request is answered.
+    # If the current step is unknown, the skill counts as finished when the request is answered.
     is_reached = _find_current_step(facts, quote, steps) in {None, len(steps) - 1}
     return is_reached and not prose.ends_with_question_or_offer(answer.text)
 
@@ -236,10 +242,9 @@ def find_skill_steps(text: str) -> list[SkillStep]:
 
 
 def _find_last_step_end(text: str, step: re.Match[str], pattern: re.Pattern[str]) -> int:
-    """Return the index in ``text`` at which the last step ends.
+    """Return the index in ``text`` at which ``step``, the last step, ends.
 
-    The step ends at the next heading of the same or a higher level. A step in a table ends with its
-    row.
+    It ends at the next heading of the same or a higher level. A step in a table ends with its row.
     """
     if pattern is _TABLE_STEP_PATTERN:
         return step.end()

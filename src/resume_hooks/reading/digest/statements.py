@@ -170,7 +170,7 @@ _LASTING_WORD_PATTERN = compile_lazily(
     r"nunca|siempre|jamais|toujours|niemals|immer|muss|sempre|nicht|kein\w*|nie|mai)\b|"
     r"반드시|하지\s?마|말고|항상|절대|해야|不要|必须|总是|只能|務必|必ず|しないで"
 )
-"""Words that show that a demand is valid beyond the next step."""
+"""Words that show that a demand still applies after the next step."""
 
 _ONE_TIME_REQUEST_PATTERN = compile_lazily(
     r"""\A\W*(?:wait\b|i\s+mean\s+we\b|hm+\b|oh\b
@@ -387,7 +387,7 @@ def _remove_leading_reply(sentence: str) -> str:
 
 
 def _only_adds_to_previous_sentence(sentences: Sequence[str], index: int) -> bool:
-    """Check whether a sentence only adds something to the reply or request in the previous sentence."""
+    """Check whether a sentence merely continues the reply or request in the sentence before it."""
     return _continues_reply(sentences, index) or _describes_task(sentences, index)
 
 
@@ -436,11 +436,11 @@ def _prepend_subject_sentence(sentences: Sequence[str], index: int) -> str:
 
 
 def _find_positions_of_templates(prompts: Sequence[Quote]) -> frozenset[RecordPosition]:
-    """Return the positions of the prompts that were not typed, but loaded or made from a template.
+    """Return the positions of the prompts that the user did not type.
 
-    The rules in such a prompt are not the user's own. A prompt is treated as loaded or as made from
-    a template if it assigns a role, has tagged parts, starts like another prompt, or directly
-    follows a command.
+    Such a prompt was loaded or made from a template, and its rules are not the user's own. A prompt
+    counts as one of these if it assigns a role, has tagged parts, starts like another prompt, or
+    directly follows a command.
     """
     beginnings = Counter(
         quote.text[:MIN_TEMPLATE_CHARACTERS]
@@ -472,8 +472,8 @@ def _find_positions_of_templates(prompts: Sequence[Quote]) -> frozenset[RecordPo
 def _select_own_words(text: str) -> str:
     """Return the user's own words in a prompt.
 
-    If a document or review was pasted into the prompt, only the first and the last paragraph can be
-    the user's own. They are returned if they are short.
+    If a document or review was pasted into the prompt, only the first and last paragraphs can be
+    the user's own. Each of them is returned if it is short.
     """
     prompt_ends = _keep_prompt_ends(text)
     if announced := _PASTE_ANNOUNCEMENT_PATTERN.match(prompt_ends):
@@ -540,7 +540,7 @@ def list_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
         if question and question in answered_questions:
             continue
         answered_questions.add(question)
-        # Longer answers are shown in the talk.
+        # An answer that is too long for this list is shown in the talk instead.
         if len(answer) <= MAX_CHOICE_CHARACTERS and not _is_counter_question(answer):
             note = _describe_later_mention(facts, quote)
             yield make_entry(quote.text, quote.position, note, MAX_ANSWER_CHARACTERS)
@@ -581,7 +581,7 @@ def _is_counter_question(answer: str) -> bool:
 def find_start_order_of_last_turns(facts: LineageFacts, turn_count: int) -> int:
     """Return the sequence number of the prompt with which the last ``turn_count`` turns begin.
 
-    Return 0 if there are not more than ``turn_count`` prompts.
+    Return 0 if there are ``turn_count`` prompts or fewer.
     """
     prompts = facts.prompts.quotes
     if len(prompts) > turn_count:
@@ -604,7 +604,10 @@ def list_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 
 def _list_latest_quotes(quotes: Sequence[Quote]) -> Iterator[Quote]:
-    """Yield the quotes, the latest first, until they have MAX_SEARCHED_CHARACTERS characters in total."""
+    """Yield the quotes, the latest first, until their length reaches MAX_SEARCHED_CHARACTERS.
+
+    At most MAX_TYPED_CHARACTERS characters of each quote are counted.
+    """
     remaining_characters = MAX_SEARCHED_CHARACTERS
     for quote in reversed(quotes):
         if remaining_characters <= 0:

@@ -1,8 +1,9 @@
 """Find merges that stopped with conflicts and have not ended.
 
-A merge may be a ``git merge``, pull, rebase, cherry-pick, revert or am. Invariant: a merge is only
-treated as stopped if git's own output says so. It is treated as ended after a commit, after an
-option that continues or ends it, or after output that git does not print during such a merge.
+A merge may be a ``git merge``, ``pull``, ``rebase``, ``cherry-pick``, ``revert`` or ``am``.
+Invariant: a merge is only treated as stopped if git's own output says so. It is treated as ended
+after a commit, after an option that continues or ends it, or after output that git does not print
+during such a merge.
 """
 
 from __future__ import annotations

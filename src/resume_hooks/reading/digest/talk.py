@@ -318,8 +318,7 @@ def _make_message_key(text: str, kind: MessageKind) -> str:
 
     The key is the whole text of a request, or the beginning of any other message.
     """
-    # If a user fills in a form again, its beginning is the same, so requests are compared as a
-    # whole.
+    # Requests are compared as a whole, because two filled-in copies of the same form begin alike.
     if kind is MessageKind.REQUEST:
         return text
     return " ".join(text[: 2 * MAX_COMPARED_CHARACTERS].lower().split())[:MAX_COMPARED_CHARACTERS]
@@ -395,7 +394,7 @@ def _collect_sentences(messages: Sequence[TalkMessage], kind: MessageKind) -> li
 
 
 def _find_max_template_characters(quote: Quote, facts: LineageFacts) -> int:
-    """Return the maximum number of characters to keep from the command's template in a request."""
+    """Return how many characters of a command's template are kept in the request that contains it."""
     if quote is facts.prompts.quotes[-1] and facts.words_since_prompt is None:
         return MAX_UNANSWERED_TEMPLATE_CHARACTERS
     return MAX_TEMPLATE_CHARACTERS
@@ -461,7 +460,7 @@ def format_text(text: str, max_characters: int) -> str:
 
 
 def format_text_with_blocks(text: str, max_characters: int) -> str:
-    """Return a text as it is shown, but with complete code blocks and tables.
+    """Format a text for display, but keep its code blocks and tables complete.
 
     This is used for texts on which the reader must act.
     """
@@ -469,7 +468,7 @@ def format_text_with_blocks(text: str, max_characters: int) -> str:
 
 
 def _clean_text(text: str) -> str:
-    """Return a text without secrets, control characters, and texts that the client inserted."""
+    """Remove secrets, control characters and the client's insertions from a text."""
     cleaned = plain_text(
         redact_and_remember_secrets(
             prose.keep_typed_text(text) if "<system-reminder>" in text else text

@@ -39,8 +39,8 @@ MAX_REPORT_CHARACTERS = 4_000
 # This fraction of the space is reserved for the latest calls. Complete reports, complete older
 # answers, and words between the calls of long turns cannot use it.
 MIN_CALLS_SPACE_FRACTION = 0.3
-# The fraction of the space for the words between the calls in a single turn. More words are only
-# added if enough space for the latest calls is left.
+# The words between the calls of a single turn may use this fraction of the available space. More
+# words are added only if enough space is left for the latest calls.
 TURN_NARRATION_SPACE_FRACTION = 0.1
 # At most this many characters of a request are shown if it does not fit as a whole.
 MAX_BEGINNING_CHARACTERS = 400
@@ -212,7 +212,10 @@ class _TalkChoice:
                 self.show_message(index, self._messages[index].text)
 
     def show_in_spare_space(self, index: int, text: str, reserved_characters: int) -> None:
-        """Show ``text`` for a message if ``reserved_characters`` then still remain for the latest calls."""
+        """Show ``text`` for a message if this leaves enough space for the latest calls.
+
+        The calls need ``reserved_characters``.
+        """
         added_characters = len(text) - len(self.texts.get(index, ""))
         if added_characters + reserved_characters < self._remaining_characters:
             self.show_message(index, text)

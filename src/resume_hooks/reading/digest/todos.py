@@ -1,7 +1,7 @@
 """List the unfinished todos of a session.
 
-If the work went on without an update of the list, the list is called overtaken, because its todos
-may be done.
+A todo list is outdated if the work went on without an update of the list. Its todos may already be
+done.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from resume_hooks.system.text import format_count
 MAX_PROMPTS_AFTER_LIST_CHANGE = 2
 # This many characters at the start of an answer are searched for words such as "all done".
 MAX_DONE_REPORT_CHARACTERS = 200
-# The maximum number of todos that are quoted from an overtaken list, and the maximum number of
-# characters in each of them.
+# At most this many todos of an outdated list are quoted, each with at most this many characters.
 MAX_OVERTAKEN_TODOS, MAX_OVERTAKEN_CHARACTERS = 4, 100
 _ALL_DONE_STATEMENT_PATTERN = compile_lazily(
     r"\b(?:the (?:implementation|work) is|everything is|all (?:tasks|steps|items|changes) are) "
@@ -43,7 +42,10 @@ _DONE_REPORT_PATTERN = compile_lazily(
 
 
 class TodoEntries(NamedTuple):
-    """The entries for the open todos. If the list is overtaken, ``overtaken_list`` is a single entry."""
+    """The entries for the open todos.
+
+    If the todo list is outdated, ``overtaken_list`` contains a single entry that quotes the list.
+    """
 
     open_todos: tuple[DigestEntry, ...] = ()
     overtaken_list: tuple[DigestEntry, ...] = ()
@@ -57,9 +59,9 @@ def collect_todos(
 ) -> TodoEntries:
     """Return the entries for the unfinished todos.
 
-    The todos of an overtaken list may be done. A list is ignored if it was abandoned before the
-    last commit, whose sequence number is ``last_commit_order``. ``last_check`` is the last check
-    that passed.
+    If the list is outdated, its todos may already be done, and a single entry quotes them. A list
+    is ignored if it was abandoned before the last commit. ``last_commit_order`` is the sequence
+    number of this commit. ``last_check`` is the last check that passed.
     """
     list_order = facts.todo_list.last_update_order
     todos = list(_list_unfinished_todos(facts, pull_requests))
@@ -114,9 +116,9 @@ def _join_events(events: Sequence[str]) -> str:
 
 
 def _make_outdated_list_entry(todos: Sequence[Todo], later_events: Sequence[str]) -> DigestEntry:
-    """Return a single entry that quotes the todos of an overtaken list.
+    """Return a single entry that quotes the todos of an outdated list.
 
-    Which of these todos are still open is unknown.
+    It is unknown which of these todos are still open.
     """
     quotes = []
     for todo in todos[:MAX_OVERTAKEN_TODOS]:
@@ -149,11 +151,11 @@ def _list_unfinished_todos(facts: LineageFacts, pull_requests: PullRequests) -> 
 def _find_overtaking_answer(
     facts: LineageFacts, last_commit_order: int, last_check: RecordPosition | None
 ) -> Quote | None:
-    """Return the last answer if the work has overtaken the todo list, else None.
+    """Return the last answer that shows that the todo list is outdated, or None if there is none.
 
-    The work has overtaken the list in three cases:
+    The list is outdated in three cases:
 
-    1. After the list's last change, a commit was made and the answer followed it.
+    1. A commit was made after the list's last change, and the answer came after this commit.
     2. Files were edited for a later prompt, and the answer neither asks nor offers anything.
     3. The answer reports finished work after later edits or after checks that passed.
     """
