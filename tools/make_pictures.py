@@ -85,7 +85,7 @@ def cut_rows(rows: ScreenRows, first_pattern: str, end_pattern: str) -> ScreenRo
 
 
 class PictureHome:
-    """A home with the sessions of the pictures, in which the client and the command line run."""
+    """A home folder with the sessions that the pictures show. The client and the command line run in it."""
 
     def __init__(self, home: ClientHome, folder: Path) -> None:
         self.home, self.folder = home, folder

@@ -45,7 +45,7 @@ that the turn adds, in thousands."""
 
 
 def write_sessions(folder: Path, cwd: str) -> None:
-    """Write the sessions of the pictures into the project folder ``folder``."""
+    """Write the sessions that the pictures show into the project folder ``folder``."""
     begun = datetime.now(UTC) - SESSION_AGE - timedelta(hours=2)
     before = {"session_id": ROOT_SESSION_ID, "cwd": cwd, "gitBranch": "fix/upload-retry"}
     first = _build_conversation(begun - timedelta(days=1), before, _TURNS[:2])

@@ -65,7 +65,7 @@ def locate_item_after_way(item: Item, remainder: Remainder) -> str:
     return (
         NEAR
         if item.record_number in remainder.named_record_numbers
-        or row_contains_item(item, remainder.rows_one_read_away)
+        or row_contains_item(item, remainder.readable_rows)
         else OUT
     )
 

@@ -62,18 +62,19 @@ CopyFunction = Callable[[Path], Path | None]
 
 
 class Remainder(NamedTuple):
-    """What a way leaves of a session: the tokens of the first request, and its text.
+    """What is left of a session after one way of continuing it.
 
-    White space in ``text`` is collapsed. ``rows`` are the lines of the text, which are also judged
-    one by one. ``named_record_numbers`` are the numbers of the records that the text names. These records are
-    one read away, and so are ``rows_one_read_away``.
+    ``request_tokens`` is the size of the first request, and ``text`` its text with collapsed white
+    space. ``rows`` are the lines of the text, which are also judged one by one.
+    ``named_record_numbers`` are the numbers of the records that the text names. The model can get
+    these records with one read, and also ``readable_rows``.
     """
 
     request_tokens: int
     text: str = ""
     rows: Sequence[Row] = ()
     named_record_numbers: frozenset[int] = frozenset()
-    rows_one_read_away: Sequence[Row] = ()
+    readable_rows: Sequence[Row] = ()
 
 
 class WayResult(NamedTuple):
@@ -263,7 +264,7 @@ def measure_handoff_of_copy(path: Path, base_tokens: int, contents: ChildContent
         base_tokens + said,
         found,
         rows,
-        rows_one_read_away=split_opening_rows(format_whole_digest(contents.digest or Digest())),
+        readable_rows=split_opening_rows(format_whole_digest(contents.digest or Digest())),
     )
 
 

@@ -14,7 +14,7 @@ from resume_hooks.seam import PartQuestion, Trigger
 class Verb(NamedTuple):
     """A verb that a part adds: its name and its description in the help.
 
-    It is listed directly before the core's verb ``insert_before``. The part's ``verbs`` module
+    It is listed directly before the core verb that ``insert_before`` names. The part's ``verbs`` module
     declares its options, and the part's ``forms`` module declares its JSON output.
     """
 

@@ -111,7 +111,7 @@ def test_an_item_named_by_a_placeholder_is_near() -> None:
     assert (
         locate_item_after_way(
             CHANGED_FILE_ITEM,
-            Remainder(1, rows_one_read_away=[Row("files changed:", "src/pool.py")]),
+            Remainder(1, readable_rows=[Row("files changed:", "src/pool.py")]),
         )
         == NEAR
     )

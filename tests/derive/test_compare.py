@@ -454,7 +454,7 @@ def test_a_receipt_matches_the_comparison(
 def test_content_after_the_last_count_is_included(config_home: ConfigHome) -> None:
     """The size of a session includes content after the client's last token count.
 
-    A comparison and a trim state the same size.
+    A comparison and a trim both report this size.
     """
     rows = make_bulky_session()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))

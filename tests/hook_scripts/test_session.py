@@ -315,7 +315,7 @@ def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Pat
 def test_the_models_shell_has_the_command_resume_hooks(
     plugin: PluginCopy, tmp_path: Path, shell: list[str]
 ) -> None:
-    """A start defines the command ``resume-hooks`` in the file for the model's shell.
+    """When a session starts, the command ``resume-hooks`` is defined in the file for the model's shell.
 
     The command runs the plugin that started last. Other lines in the file are kept.
     """

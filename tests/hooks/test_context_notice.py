@@ -278,7 +278,7 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
     assert read_note(config_home)["window"] == 1_000_000
 
 
-def test_without_a_band_the_line_is_shown(
+def test_without_a_band_the_stop_hook_prints_the_notice(
     config_home: ConfigHome, end_turn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the engine could not send a band to the module, the Stop hook prints its line."""

@@ -131,7 +131,7 @@ def test_doctor_checks_the_installation(
 
 
 def test_a_venv_of_a_checkout_needs_no_installation(cwd: Path, client_config: Path) -> None:
-    """If the client's clone has a .venv, a failed installation of the engine is only a note."""
+    """If the client's clone has a .venv, doctor reports a failed installation of the engine only as a note."""
     data = client_config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": "failed", "started": 1, "error": "no network"})
     clone = cwd / "my clone"

@@ -53,7 +53,7 @@ SMALLER_FORK_REASON = (
     "the SDK's fork is smaller than 5 MiB, so the client reads records that it skips in the parent"
 )
 FOLLOWED_PROGRESS_REASON = "the SDK follows progress records at any position in the file"
-UNKNOWN_QUEUED_ID_REASON = "the SDK does not know the id under which a queued prompt was sent"
+UNKNOWN_PROMPT_ID_REASON = "the SDK does not know the id under which a queued prompt was sent"
 AGENT_FILE_COPIED_REASON = (
     "the SDK copies a file that begins with a sub-agent's record, which no list of sessions shows"
 )
@@ -64,7 +64,7 @@ REASONS_BY_CASE = {
     "over 5 MiB a shared message id pulls nothing in": SMALLER_FORK_REASON,
     "over 5 MiB a kept segment is still spliced in": OLD_IDS_OF_KEPT_MESSAGES_REASON,
     "a progress record after its child is unknown to it": FOLLOWED_PROGRESS_REASON,
-    "a queued prompt goes by the id that it was sent under": UNKNOWN_QUEUED_ID_REASON,
+    "a queued prompt goes by the id that it was sent under": UNKNOWN_PROMPT_ID_REASON,
     "an inline sub-agent's records can be parents": AGENT_FILE_COPIED_REASON,
     "a hint beats a newer branch": DROPPED_LEAF_REASON,
     "a hint before a newer branch still holds": DROPPED_LEAF_REASON,

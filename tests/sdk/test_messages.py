@@ -44,7 +44,7 @@ UNUSABLE_RECORDS_REASON = (
     "the SDK takes records that the client skips: those without a usable message, and blank ones"
 )
 FOLLOWED_PROGRESS_REASON = "the SDK follows progress records at any position in the file"
-UNKNOWN_QUEUED_ID_REASON = "the SDK does not know the id under which a queued prompt was sent"
+UNKNOWN_PROMPT_ID_REASON = "the SDK does not know the id under which a queued prompt was sent"
 
 REASONS_AND_UUIDS_BY_CASE = {
     "a hint beats a newer branch": (IGNORED_LEAF_REASON, "u1 a1 u3 a3"),
@@ -88,7 +88,7 @@ REASONS_AND_UUIDS_BY_CASE = {
     "an answer of white space alone is stepped over": (UNUSABLE_RECORDS_REASON, "u1 a1 u2 a2"),
     "a user record without a message is stepped over": (UNUSABLE_RECORDS_REASON, "u1 bad a1"),
     "a progress record after its child is unknown to it": (FOLLOWED_PROGRESS_REASON, "u1 a1 u2 a2"),
-    "a queued prompt goes by the id that it was sent under": (UNKNOWN_QUEUED_ID_REASON, "a2"),
+    "a queued prompt goes by the id that it was sent under": (UNKNOWN_PROMPT_ID_REASON, "a2"),
 }
 """The reasons why the SDK's messages differ from ours, each with the uuids of the SDK's messages.
 The keys are the names of the cases."""

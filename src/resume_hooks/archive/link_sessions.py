@@ -295,7 +295,9 @@ class _ProjectArchiver:
         for _ in self._update_links_and_find_lost_files(
             _session_folder(link), _session_folder(client_file), MAX_SESSION_FOLDER_DEPTH
         ):
-            pass  # Iterating links the files that the client still has. They are then archived through the links.
+            # The iteration makes links to the files that the client still has. The files are then
+            # archived through these links.
+            pass
         try:
             old_status = os.lstat(link)
             archived = self._archiver.archive_path(link)

@@ -56,7 +56,7 @@ def passages_text(
             )
         )
 
-    def describe_omitted_passage_runs(first_run_index: int, last_run_index: int) -> str:
+    def describe_omitted_runs(first_run_index: int, last_run_index: int) -> str:
         start = sum(len(run) for run in passage_runs[:first_run_index])
         omitted_runs = passage_runs[first_run_index : last_run_index + 1]
         return describe_gap(start, start + sum(len(run) for run in omitted_runs) - 1)
@@ -65,7 +65,7 @@ def passages_text(
         format_first_output_line("read", heading),
         text_pieces,
         max_characters,
-        describe_omitted_passage_runs,
+        describe_omitted_runs,
     )
 
 

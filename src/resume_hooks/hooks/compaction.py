@@ -65,8 +65,8 @@ SHRUNK_IN_PLACE_REMARK = "The session was full and was shrunk in place (compacti
 TOO_LITTLE_FREED_REMARK = (
     "Compaction {chosen} would have freed too little, so Claude Code writes its own summary."
 )
-"""Two remarks to the user about an automatic compaction: the first if this plugin shrank the
-session, the second if that would have freed too little."""
+"""Remarks to the user after an automatic compaction. The first is shown if this plugin shrank the
+session, the second if shrinking it would have freed too few tokens."""
 
 COMPACTED_AT_THRESHOLD_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
 

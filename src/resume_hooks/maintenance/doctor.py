@@ -160,7 +160,7 @@ def _check_client(_: str) -> Finding:
 
 def _check_hooks(cwd: str) -> Finding:
     for key in ("disableAllHooks", "allowManagedHooksOnly"):
-        if path := claude_cli.settings_file_with_flag(key, cwd):
+        if path := claude_cli.find_settings_file_that_enables(key, cwd):
             remedy = (
                 "Remove this setting from the file. Until then, no hook answers the slash commands, "
                 "and the model runs them."

@@ -47,7 +47,7 @@ def read_client_version() -> tuple[int, ...] | None:
     return None
 
 
-def settings_file_with_flag(key: str, cwd: str) -> str:
+def find_settings_file_that_enables(key: str, cwd: str) -> str:
     """Return the settings file with the highest precedence that sets ``key`` to true, or ``""``."""
     return next(
         (

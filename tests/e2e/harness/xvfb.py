@@ -21,7 +21,7 @@ class XServer:
     display: str
 
     def __enter__(self) -> Self:
-        """Start the server, and wait until it accepts connections and prints its display."""
+        """Start the server, and wait until it accepts connections and has printed its display number."""
         reader, writer = os.pipe()
         command = [
             "Xvfb",

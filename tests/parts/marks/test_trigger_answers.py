@@ -65,7 +65,7 @@ def continue_session(parent: Path, uuid: str = "x") -> None:
 
 @pytest.mark.parametrize("trigger_sign", [">", "/resume-hooks:"])
 def test_back_returns_to_the_mark(type_prompt: TypePrompt, parent: Path, trigger_sign: str) -> None:
-    """``>back`` makes a child at the mark, and its card shows the sizes, the report and the next command.
+    """``>back`` makes a child at the mark and shows a card with the sizes, the report and the next command.
 
     The parent is unchanged, and the mark is deleted.
     """

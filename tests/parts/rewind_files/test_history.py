@@ -317,7 +317,7 @@ def test_a_state_is_valid_until_the_next_edit(project: Project) -> None:
 
 
 def test_a_prompt_before_the_first_state_has_none(project: Project) -> None:
-    """A prompt before the first recorded state has no state if a file was edited between them.
+    """If a file was edited between a prompt and the first recorded state, the state at the prompt is unknown.
 
     The error names the turn of the first recorded state.
     """

@@ -9,7 +9,7 @@ from resume_hooks.reading.digest.entries import MessageKind
 from tests.builders import CWD, ConfigHome
 from tests.reading.digest.talk import Talk, entry_notes, entry_texts, message_texts
 
-WRITING_AGENT_CALL = {
+GENERAL_AGENT_CALL = {
     "description": "build",
     "prompt": "build it",
     "subagent_type": "general-purpose",
@@ -47,7 +47,7 @@ def test_files_mentioned_only_in_a_report_are_uncommitted(config_home: ConfigHom
     This holds even if the session read the file before.
     """
     talk = Talk().prompt("go").calls("Read", {"file_path": f"{CWD}/src/hooks.go"}, "package a")
-    talk.calls("Task", WRITING_AGENT_CALL, SIMPLIFICATION_REPORT).runs(
+    talk.calls("Task", GENERAL_AGENT_CALL, SIMPLIFICATION_REPORT).runs(
         "git log --oneline", "1234567 x", cwd=CWD
     )
     digest = talk.says("All is simpler now.").digest(config_home)
@@ -65,7 +65,7 @@ def test_files_mentioned_only_in_a_report_are_uncommitted(config_home: ConfigHom
 
 def test_a_reading_agent_changes_no_file(config_home: ConfigHome) -> None:
     """Files in the report of a sub-agent of the type Explore, which can't edit, are not listed as changed."""
-    explorer = {**WRITING_AGENT_CALL, "subagent_type": "Explore"}
+    explorer = {**GENERAL_AGENT_CALL, "subagent_type": "Explore"}
     digest = Talk().prompt("go").calls("Task", explorer, SIMPLIFICATION_REPORT).digest(config_home)
     assert entry_texts(digest, "changed") == []
 
@@ -80,10 +80,10 @@ def test_the_agent_id_and_token_use_in_a_report_are_omitted(config_home: ConfigH
     digest = (
         Talk()
         .prompt("go")
-        .calls("Task", WRITING_AGENT_CALL, f"It is a long report of what was found.{added}")
+        .calls("Task", GENERAL_AGENT_CALL, f"It is a long report of what was found.{added}")
         .calls(
             "Task",
-            WRITING_AGENT_CALL,
+            GENERAL_AGENT_CALL,
             "Spawned successfully. (This tool result is internal metadata)",
         )
         .digest(config_home)

@@ -176,7 +176,7 @@ def test_a_forged_digest_cannot_change_the_layout() -> None:
         assert "\x1b" not in text
 
 
-def talk_with_work() -> Talk:
+def make_talk_with_an_edit() -> Talk:
     """Return a session with a prompt, an answer and an edit."""
     return Talk().prompt("always do the thing").says("Done it all.").edits("/home/user/proj/a.py")
 
@@ -193,12 +193,12 @@ def write_child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 def test_a_child_contains_the_whole_digest(config_home: ConfigHome) -> None:
     """A handoff stores the whole digest on the line ``DIGEST_LINE_NUMBER``, after the child's title."""
-    child = write_child_of(talk_with_work(), config_home, "go on")
+    child = write_child_of(make_talk_with_an_edit(), config_home, "go on")
     lines = Path(child).read_bytes().split(b"\n")
     assert entries.parse_digest(
         parse_record(lines[DIGEST_LINE_NUMBER]) or {}
-    ) == talk_with_work().digest(config_home)
-    assert entries.read_digest(child) == talk_with_work().digest(config_home)
+    ) == make_talk_with_an_edit().digest(config_home)
+    assert entries.read_digest(child) == make_talk_with_an_edit().digest(config_home)
     assert HeadTail(child).custom_title
 
 

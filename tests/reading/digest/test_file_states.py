@@ -245,7 +245,7 @@ def test_files_of_a_reset_commit_are_uncommitted(
 
 
 def test_a_file_that_no_commit_lists_is_not_committed(config_home: ConfigHome) -> None:
-    """A file that no commit lists is not called committed. It has the state in the last ``git status``."""
+    """A file that no commit lists has the state that the last ``git status`` shows, and not committed."""
     talk = _talk_with_edit("a.py", "notes/plan.md").runs(
         "git add a.py && git commit -m x", COMMIT_OUTPUT
     )
@@ -338,7 +338,7 @@ def test_a_commit_includes_an_added_folder(config_home: ConfigHome, add: str) ->
     assert _note_on_changed_file(talk, config_home, "new/b.py") == "not committed"
 
 
-def test_a_failed_status_is_ignored(config_home: ConfigHome) -> None:
+def test_a_failed_git_status_is_ignored(config_home: ConfigHome) -> None:
     """A ``git status`` that failed changes no file's state."""
     talk = _talk_with_edit("a.py").runs("git status --short", " M a.py")
     talk.runs_and_fails("git status --short", "command timed out after 1005 milliseconds")

@@ -63,19 +63,19 @@ SPEAKER_PATTERNS = (
     "CLIENT'S SUMMARY(?:, as of then,?)?",
     "CALL",
 )
-SECTION_HEAD_PATTERN = re.compile(
+SECTION_HEADING_PATTERN = re.compile(
     rf"(?:{'|'.join(section.heading for section in SECTIONS)})(?: \(\d+ of [\d,]+\))?:|{OPEN_WORK_HEADING}"
 )
-TALK_HEAD_PATTERN = re.compile(
+TALK_HEADING_PATTERN = re.compile(
     r"talk, oldest first(?: \((?:[\d,]+ messages? of [\d,]+)?(?: and )?(?:[\d,]+ other remarks?)? left out\))?:"
 )
-CALLS_HEAD_PATTERN = re.compile(r"latest calls, [\w, ]+:")
-MESSAGE_HEAD_PATTERN = re.compile(
+CALLS_HEADING_PATTERN = re.compile(r"latest calls, [\w, ]+:")
+MESSAGE_HEADING_PATTERN = re.compile(
     rf"(?:last request, |last answer, |reported after that, |proposed, and [a-z ]+, )?"
     rf"(?:{'|'.join(SPEAKER_PATTERNS)})"
     r"(?: [\w/-]*:\d+)?(?: \(in part\))?"
 )
-CALLS_HEAD_LINE_PATTERN = re.compile(rf"^{CALLS_HEAD_PATTERN.pattern}$", re.MULTILINE)
+CALLS_HEAD_LINE_PATTERN = re.compile(rf"^{CALLS_HEADING_PATTERN.pattern}$", re.MULTILINE)
 SKIPPED_PARTS_PATTERN = re.compile(r"skipped for (?:their|its) size: .*")
 
 
@@ -120,10 +120,10 @@ def unindented_lines(text: str) -> list[str]:
 def is_opening_line(head: str) -> bool:
     """Check whether an unindented line has a form that the engine writes."""
     known = (
-        SECTION_HEAD_PATTERN,
-        TALK_HEAD_PATTERN,
-        CALLS_HEAD_PATTERN,
-        MESSAGE_HEAD_PATTERN,
+        SECTION_HEADING_PATTERN,
+        TALK_HEADING_PATTERN,
+        CALLS_HEADING_PATTERN,
+        MESSAGE_HEADING_PATTERN,
         SKIPPED_PARTS_PATTERN,
     )
     return head.startswith(DIGEST_BEGINNING) or any(pattern.fullmatch(head) for pattern in known)
@@ -237,7 +237,7 @@ def test_omitted_messages_are_counted(max_characters: int) -> None:
     assert shown.message_count + shown.omitted_message_count == 1_200
     assert (
         sum(
-            MESSAGE_HEAD_PATTERN.fullmatch(head) is not None
+            MESSAGE_HEADING_PATTERN.fullmatch(head) is not None
             for head in unindented_lines(shown.text)
         )
         == shown.message_count

@@ -58,10 +58,10 @@ class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_s
 class RolloverOptions(ChildOptions, function="resume_hooks.cli.handoff:roll_over_session"):
     """Create a new session with the lineage of SESSION, a digest of it, and a summary by a model.
 
-    The model is asked through the client, without tools and without a session. It reads SESSION in
-    up to three parts; SESSION itself is only read. If the model gives no answer, the child has only
-    the digest, and the receipt says why. A dry run asks no model. The child is checked before
-    its id is printed.
+    The client asks the model, without tools, and keeps no session of it. The model reads SESSION in
+    up to three parts. SESSION is not changed. If the model gives no answer, the child has only the
+    digest, and the receipt says why. A dry run asks no model. The child is checked before its id is
+    printed.
 
     \b
     Examples:

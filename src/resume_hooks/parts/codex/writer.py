@@ -1,7 +1,7 @@
 """Write children that Codex can resume, from sessions of Codex or of other agents.
 
-A child is a self-contained rollout in an old format that every version of Codex can resume. The
-model of a fork receives the parent's history. This module adds files to Codex's folder, but never
+A child is a self-contained rollout in an old format that every version of Codex can resume.
+When a fork is resumed, its model receives the parent's history. This module adds files to Codex's folder, but never
 changes or deletes files that are already there.
 """
 

@@ -130,7 +130,7 @@ def make_statistics(transcripts: list[TranscriptCounts], first_day: str) -> Stat
         subagent_count=sum(bool(transcript.agent_id) for transcript in active_transcripts),
         months=_sum_months(active_transcripts, first_day),
         savings=_summarize_savings(transcripts, first_day),
-        calls_before_edit=_summarize_stretches(transcripts, first_day),
+        calls_before_edit=_summarize_calls_before_edits(transcripts, first_day),
         hooks=_summarize_hooks(transcripts, first_day),
     )
 
@@ -182,7 +182,7 @@ def _summarize_savings(transcripts: list[TranscriptCounts], first_day: str) -> l
     return [rows[key] for key in sorted(rows)]
 
 
-def _summarize_stretches(
+def _summarize_calls_before_edits(
     transcripts: list[TranscriptCounts], first_day: str
 ) -> list[CallsBeforeEditSummary]:
     rows = []

@@ -75,8 +75,8 @@ MAX_HUNKS_CHARACTERS = 4_000
 MAX_DIFF_CHARACTERS = 40_000
 # If the last request contains fewer significant words, those in the last answer are used too.
 MIN_REQUEST_WORDS = 3
-# The maximum number of searches that are treated as latest calls. Also the maximum number of passed
-# checks whose output is shown.
+# The maximum number of searches that are listed among the latest calls. Also the maximum number of
+# passed checks whose output is shown.
 MAX_LATEST_CALLS_PER_KIND = 2
 # At most this many characters of the last request are searched for significant words.
 MAX_REQUEST_CHARACTERS = 2_000
