@@ -194,7 +194,7 @@ def test_a_start_announces_copies_of_expiring_sessions(tui: Tui, plugin: Path) -
     )
     set_file_age(EXPIRING_AGE, soon)
     tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
-    tui.wait_for("will keep copies of these sessions")
+    tui.wait_for(r"will\s+keep\s+copies\s+of\s+these\s+sessions")
     assert wait_until(Path(held_links.links_folder(where), soon.parent.name, soon.name).exists)
     tui.submit("/lineage")
     tui.wait_until_idle(4)

@@ -132,7 +132,7 @@ def test_a_rollover_extends_the_last_request(
     child = wait_for_child(modern_tui.home, parent)
     assert b"digest of" in child.read_bytes()
     assert b"summary by" not in child.read_bytes()
-    took = r"41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered"
+    took = r"41,000 tokens read from the cache, 1,300 written to it, 11 uncached, 7 in the answer"
     modern_tui.wait_for(took.replace(" ", r"\s+"))
     modern_tui.wait_for("Rolled over from")
     modern_tui.wait_until_gone("asking this session's model")

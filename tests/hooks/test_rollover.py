@@ -276,7 +276,7 @@ def test_the_sessions_own_model_is_asked_first_if_its_cache_is_warm(warm_session
     assert made["open"] == child.stem
     assert b"summary by claude-opus-4-5" in child.read_bytes()
     assert (
-        "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered"
+        "41,000 tokens read from the cache, 1,300 written to it, 11 uncached, 7 in the answer"
         in made["remark"]
     )
     again = ask_engine("focus on tabs")

@@ -158,7 +158,7 @@ def test_a_truncated_input_is_reported(
     """``import`` warns if the input ends in the middle of a record."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(TRANSCRIPT_BYTES + last_bytes)
-    told = "The file ends in the middle of a record: the file may be incomplete."
+    told = "The file may be incomplete: it ends in the middle of a record."
     assert document("import", str(path), "--dry-run")["warnings"] == [told] * must_warn
     done = cli("import", "-", stdin=TRANSCRIPT_BYTES + last_bytes)
     assert (done.returncode, told in done.stderr.decode()) == (0, must_warn)

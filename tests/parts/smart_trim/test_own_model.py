@@ -31,7 +31,7 @@ OWN_MODEL_NAME = "claude-opus-4-5"
 MODEL_USAGE = {
     "input_tokens": 11, "output_tokens": 7, "cache_read_input_tokens": 41_000, "cache_creation_input_tokens": 1_300,
 }  # fmt: skip
-USAGE_TEXT = "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered"
+USAGE_TEXT = "41,000 tokens read from the cache, 1,300 written to it, 11 uncached, 7 in the answer"
 
 
 @pytest.fixture
