@@ -159,7 +159,7 @@ def test_a_start_names_the_sessions_of_a_moved_folder(
     with Tui(client, home, api) as tui:
         tui.start(plugin_dir=remove_module(plugin), extra_env=ENGINE_ENV)
         tui.wait_for("says: resume-hooks: This repository was")
-        tui.wait_for(r"which[\s│]+has[\s│]+2[\s│]+sessions")
+        tui.wait_for(r"but[\s│]+has[\s│]+2[\s│]+sessions")
     assert not home.sessions()
     with Tui(client, home, api) as tui:
         tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
