@@ -234,7 +234,7 @@ class VerbOptions:
         given_names = [name for name in names if self.is_option_given(name)]
         if len(given_names) > 1:
             raise UsageError(
-                f"{' and '.join(map(_find_longest_option_name, given_names))} can't be combined",
+                f"{' and '.join(map(find_option_name, given_names))} can't be combined",
                 remedy,
             )
 
@@ -242,6 +242,16 @@ class VerbOptions:
         """Check whether an option was given. ``name`` is the name of its attribute."""
         value = getattr(self, name)
         return value is not None and value is not False and value != ()
+
+    def find_given_option(self, *names: str) -> str:
+        """Return the first of the named options that was given, such as ``--list``, or ``""``.
+
+        ``names`` are the names of the options' attributes.
+        """
+        for name in names:
+            if self.is_option_given(name):
+                return find_option_name(name)
+        return ""
 
     def find_part_functions(self, question: PartQuestion[Function]) -> list[Function]:
         """Return the functions of installed parts that handle the options given on the command line.
@@ -321,7 +331,11 @@ def _find_parameter_name(option_names: Sequence[str]) -> str:
     )
 
 
-def _find_longest_option_name(attribute_name: str) -> str:
+def find_option_name(attribute_name: str) -> str:
+    """Return the longest name that the running command has for an option, such as ``--list``.
+
+    ``attribute_name`` is the name of the option's attribute.
+    """
     options = {}
     for parameter in click.get_current_context().command.params:
         options[parameter.name] = parameter.opts

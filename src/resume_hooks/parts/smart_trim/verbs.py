@@ -22,7 +22,7 @@ from resume_hooks.cli.child import (
     refuse_start_in_other_folder,
     refuse_start_outside_project,
 )
-from resume_hooks.cli.options import locate_session
+from resume_hooks.cli.options import find_option_name, locate_session
 from resume_hooks.cli.output import print_text
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
@@ -49,18 +49,18 @@ from resume_hooks.paths import Where, read_regular_file
 if TYPE_CHECKING:
     from resume_hooks.parts.smart_trim.forms import PlannedTrim
 
-# options that can't be combined with --smart, by the names of their attributes
-OPTION_NAMES_INCOMPATIBLE_WITH_SMART = {
-    "tool_names": "--tools",
-    "thresholds": "--threshold",
-    "trimmed_answer_count": "--assistant",
-    "target_tokens": "--target-tokens",
-    "only_rules": "--only",
-    "skipped_rules": "--skip",
-    "min_saved_tokens": "--min-savings",
-    "in_place": "--in-place",
-    "force": "--force",
-}
+# The attributes of the options that can't be combined with --smart.
+ATTRIBUTES_INCOMPATIBLE_WITH_SMART = (
+    "tool_names",
+    "thresholds",
+    "trimmed_answer_count",
+    "target_tokens",
+    "only_rules",
+    "skipped_rules",
+    "min_saved_tokens",
+    "in_place",
+    "force",
+)
 # Maximum number of bytes in the file that is given with ``--plan``.
 MAX_PLAN_FILE_BYTES = 16 * 1024 * 1024
 MISSING_TERMINAL_REMEDY = (
@@ -149,10 +149,10 @@ def _is_plan_confirmed(options: Any, plan_text: str, _: TrimPlan) -> bool:
 def _refuse_options_incompatible_with_smart(options: Any) -> None:
     """Raise UsageError if an option for ordinary trims was given, or if ``--timeout`` is invalid."""
     get_source = click.get_current_context().get_parameter_source
-    for attribute_name, option_name in OPTION_NAMES_INCOMPATIBLE_WITH_SMART.items():
+    for attribute_name in ATTRIBUTES_INCOMPATIBLE_WITH_SMART:
         if get_source(attribute_name) is ParameterSource.COMMANDLINE:
             raise UsageError(
-                f"{option_name} and --smart can't be combined",
+                f"{find_option_name(attribute_name)} and --smart can't be combined",
                 "Give only one of these options.",
             )
     if options.timeout is not None and not re.fullmatch("[1-9][0-9]{0,5}", options.timeout):

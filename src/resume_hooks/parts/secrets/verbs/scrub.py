@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -279,37 +278,26 @@ def _refuse_conflicting_options(options: ScrubOptions) -> None:
     Also raise UsageError if a scrub in place must ask for confirmation but there is no terminal.
     """
     if not options.must_list_secrets and (
-        list_only_option := _find_given_option(
-            options, {"all_sessions": "--all", "whole_project": "--project", "since": "--since"}
-        )
+        list_only_option := options.find_given_option("all_sessions", "whole_project", "since")
     ):
         raise UsageError(
             f"{list_only_option} works only with --list",
             "Give a session, or use --list.",
         )
-    write_only_option = _find_given_option(
-        options,
-        {
-            "in_place": "--in-place",
-            "must_read_secrets_from_stdin": "--secret-stdin",
-            "output_dir": "--output-dir",
-            "start": "--start",
-        },
+    write_only_option = options.find_given_option(
+        "in_place", "must_read_secrets_from_stdin", "output_dir", "start"
     )
     if options.must_list_secrets and write_only_option:
         raise UsageError(
             f"{write_only_option} and --list can't be combined",
             "Give only one of them.",
         )
-    scope_option = _find_given_option(
-        options,
-        {
-            "include_ancestors": "--lineage",
-            "include_other_sessions": "--everywhere",
-            "include_file_backups": "--backups",
-            "include_documents": "--documents",
-            "include_client_files": "--client",
-        },
+    scope_option = options.find_given_option(
+        "include_ancestors",
+        "include_other_sessions",
+        "include_file_backups",
+        "include_documents",
+        "include_client_files",
     )
     if scope_option and not options.in_place:
         raise UsageError(
@@ -320,17 +308,6 @@ def _refuse_conflicting_options(options: ScrubOptions) -> None:
         raise UsageError("--in-place creates no child", "Leave out --output-dir and --start.")
     if options.in_place:
         options.must_ask("A scrub in place")
-
-
-def _find_given_option(options: ScrubOptions, option_names: Mapping[str, str]) -> str:
-    """Return the first option that was given, or ``""`` if none of them was given.
-
-    ``option_names`` maps the attribute of each option to the option's name.
-    """
-    for attribute_name, option_name in option_names.items():
-        if options.is_option_given(attribute_name):
-            return option_name
-    return ""
 
 
 def list_secrets(options: ScrubOptions) -> ExitCode:
